@@ -1,7 +1,7 @@
-//! Writes the table of the console's files, which become part of the server.
+//! Embeds the console's files: writes a Rust table of them to `OUT_DIR`.
 //!
-//! They are what `cargo xtask console` has left in `console/dist`. Where nothing was built there, the table is empty, so
-//! that the server needs no Node.js to be built.
+//! The files come from `console/dist`, where `cargo xtask console` builds them. Without that directory the
+//! table is empty, so building the server doesn't require Node.js.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn main() -> io::Result<()> {
     let variable = |name| env::var_os(name).map(PathBuf::from).ok_or_else(|| io::Error::other(name));
     let console = variable("CARGO_MANIFEST_DIR")?.join("../../console");
     let built = console.join("dist");
-    // Of a folder that there is not, every build is taken to be the first.
+    // Watch only what exists: Cargo reruns this script on every build if a watched path is missing.
     if let Some(folder) = [&built, &console].into_iter().find(|folder| folder.is_dir()) {
         println!("cargo::rerun-if-changed={}", folder.display());
     }
@@ -27,7 +27,7 @@ fn main() -> io::Result<()> {
     fs::write(variable("OUT_DIR")?.join("console.rs"), table)
 }
 
-/// The files of a folder, by name; none if there is no such folder.
+/// Files in `folder`, sorted by name. Empty if the folder doesn't exist.
 fn files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     if !folder.is_dir() {
         return Ok(Vec::new());
@@ -45,7 +45,7 @@ fn files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(files)
 }
 
-/// An expression for what is in a file.
+/// A Rust expression for the file's content.
 fn bytes(path: &Path) -> io::Result<String> {
     let path = path.canonicalize()?;
     let path = path.to_str().ok_or_else(|| io::Error::other("a path is not UTF-8"))?;

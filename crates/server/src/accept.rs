@@ -1,12 +1,12 @@
-//! What clients prefer to be sent, by the quality values of their headers (RFC 9110 §12).
+//! Content negotiation by quality values (RFC 9110 §12).
 
 use axum::http::header::{ACCEPT, ACCEPT_ENCODING};
 use axum::http::{HeaderMap, HeaderName};
 
-/// How much something is wanted, in thousandths. 0 is not at all.
+/// Quality value in thousandths. 0 means not acceptable.
 type Quality = u16;
 
-/// Whether the client prefers HTML to JSON. Who takes both alike, as `*/*` does, does not.
+/// Whether the client prefers HTML to JSON. False if it accepts both equally, as with `*/*`.
 pub(crate) fn prefers_html(headers: &HeaderMap) -> bool {
     media_type(headers, "text", "html") > media_type(headers, "application", "json")
 }
@@ -16,7 +16,7 @@ pub(crate) fn prefers_openmetrics(headers: &HeaderMap) -> bool {
     media_type(headers, "application", "openmetrics-text") > media_type(headers, "text", "plain")
 }
 
-/// How much a media type is wanted: as the most specific of the ranges says that it is in.
+/// Quality of a media type, taken from the most specific range that matches it.
 fn media_type(headers: &HeaderMap, of_type: &str, subtype: &str) -> Quality {
     let specificity = |range: &str| {
         let (wanted_type, wanted_subtype) = range.split_once('/')?;
@@ -33,7 +33,8 @@ fn media_type(headers: &HeaderMap, of_type: &str, subtype: &str) -> Quality {
     fitting.max().map_or(0, |(_, quality)| quality)
 }
 
-/// Which of these encodings the client prefers to the others and to none; the first of several that it wants alike.
+/// The client's preferred encoding among `encodings`, the first on a tie. `None` if it accepts none of the
+/// encodings or prefers an unencoded response.
 pub(crate) fn preferred_encoding(headers: &HeaderMap, encodings: &[&'static str]) -> Option<&'static str> {
     let named = |name: &str| {
         let alternatives = alternatives(headers, &ACCEPT_ENCODING);
@@ -43,11 +44,11 @@ pub(crate) fn preferred_encoding(headers: &HeaderMap, encodings: &[&'static str]
     let plain = named("identity").unwrap_or(0);
     let wanted = encodings.iter().map(|encoding| (named(encoding).unwrap_or(any), *encoding));
     let wanted = wanted.filter(|(quality, _)| *quality > 0 && *quality >= plain);
-    // Of several that are equal `max_by_key` has the last.
+    // On a tie, `max_by_key` returns the last.
     wanted.rev().max_by_key(|(quality, _)| *quality).map(|(_, encoding)| encoding)
 }
 
-/// What a header lists, each with its quality. What cannot be understood is left out.
+/// Items of a header with their qualities. Malformed items are skipped.
 fn alternatives<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = (&'a str, Quality)> {
     let lists = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).filter_map(|item| {
@@ -59,7 +60,7 @@ fn alternatives<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<
     })
 }
 
-/// `0.25` is 250.
+/// Parses a quality value: `0.25` is 250.
 fn quality(text: &str) -> Option<Quality> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     if decimals.len() > 3 || !decimals.bytes().all(|b| b.is_ascii_digit()) {

@@ -1,5 +1,4 @@
-//! Who may come in, and who may do what, as the operator's files say: read when the service starts, and again when
-//! it is told to.
+//! Authentication and policy from the operator's files, which are read at startup and on reload.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,40 +8,34 @@ use crate::config::Config;
 use crate::config_error::ConfigError;
 use crate::policy::{Policy, PolicyError};
 
-/// All that is read from files of users, tokens and rules. A request goes by one of these from its beginning to its
-/// end.
+/// Users, tokens and rules from the operator's files. A request uses one instance throughout, even if a
+/// reload replaces it.
 #[derive(Debug)]
 pub(crate) struct Access {
     pub authentication: Authentication,
     pub policy: Policy,
 }
 
-/// How many entries of a file are others than before.
+/// Number of entries of a file that differ after a reload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// That were not there.
     pub added: usize,
-    /// That are no longer there.
     pub removed: usize,
-    /// That say something else.
     pub changed: usize,
 }
 
-/// What became another by a reload.
+/// Effect of a reload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// Users of the users' file.
     pub users: Difference,
-    /// Tokens of the tokens' file.
     pub tokens: Difference,
-    /// Rules of the policy.
     pub rules: Difference,
-    /// Whether new connections get another certificate, or are asked for one of another authority.
+    /// Whether new connections get another server certificate, or must present a client certificate from
+    /// another authority.
     pub certificate: bool,
 }
 
 impl Difference {
-    /// Of two states of a file.
     pub(crate) fn between<K: Ord, V: PartialEq>(old: &BTreeMap<K, V>, new: &BTreeMap<K, V>) -> Self {
         let added = new.keys().filter(|key| !old.contains_key(key)).count();
         let removed = old.keys().filter(|key| !new.contains_key(key)).count();
@@ -52,14 +45,14 @@ impl Difference {
 }
 
 impl Access {
-    /// Reads the files that the settings name.
+    /// Reads the files named in the settings.
     pub fn read(config: &Config, permanent: &Permanent) -> Result<Self, ConfigError> {
         let policy = Self::policy(config)?;
         let authentication = Authentication::new(&config.auth, permanent)?;
         Ok(Self { authentication, policy })
     }
 
-    /// Reads the policy file, if the settings name one.
+    /// Reads the policy file. Without one, returns the default policy.
     pub fn policy(config: &Config) -> Result<Policy, ConfigError> {
         match &config.policy_file {
             Some(path) => read_policy(path),
@@ -70,7 +63,7 @@ impl Access {
         }
     }
 
-    /// Says in the log what is questionable in the files.
+    /// Logs warnings about questionable credentials in the files.
     pub fn warn(&self) {
         for reason in self.authentication.warnings(&|role| self.policy.names_role(role)) {
             tracing::warn!(reason, "questionable credentials");
@@ -90,7 +83,7 @@ fn read_policy(path: &Path) -> Result<Policy, ConfigError> {
     })
 }
 
-/// The line of the rule that an error is about. Errors of YAML name their line themselves.
+/// Line of the rule that the error is about, from 1. YAML errors already contain their line.
 fn line_of_rule(text: &str, error: &PolicyError) -> Option<usize> {
     let rule = error.rule()?;
     let begins = |line: &str| {
@@ -100,7 +93,7 @@ fn line_of_rule(text: &str, error: &PolicyError) -> Option<usize> {
     text.lines().position(begins).map(|position| position + 1)
 }
 
-/// Whether a name goes on there.
+/// Whether the rule's name continues in `rest`, so that the line has a longer name.
 fn is_word(rest: &str) -> bool {
     rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | ':'))
         && !rest.starts_with(": ")

@@ -1,4 +1,4 @@
-//! What every request needs: the service, who may come in, who may do what.
+//! State shared by all requests: the service, authentication, policy and limits.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -37,50 +37,51 @@ pub struct App {
 pub(crate) struct Inner {
     pub service: Arc<Service>,
     pub ids: Arc<dyn Ids>,
-    /// Who may come in, and who may do what. Replaced whole.
+    /// Authentication and policy. A reload replaces both at once.
     pub access: RwLock<Arc<Access>>,
-    /// Held by who replaces it.
+    /// Held during a reload.
     pub reloading: Mutex<()>,
-    /// What people call users and projects.
+    /// Display names of users and projects.
     pub names: NameBook,
     pub permanent: Permanent,
     pub failures: Arc<Failures>,
-    /// What TLS is spoken with, once it is.
+    /// Set when TLS is served.
     pub certificates: OnceLock<Certificates>,
     pub config: Config,
     pub metrics: Metrics,
-    /// Who is told of everything that happens.
+    /// Receivers of notifications.
     pub listeners: Vec<Box<dyn Listener>>,
-    /// Where the services of a cloud say what happens there.
+    /// Subscription to notifications of the cloud's own services.
     pub cloud_news: Option<CloudNews>,
     pub limiters: Limiters,
-    /// What each client has asked for and not been answered.
+    /// Concurrent requests of each client.
     pub unanswered: Arc<Unanswered>,
     /// Bytes of requests and responses in memory.
     pub held: Arc<Held>,
-    /// Streams of changes, by client, and of all together.
+    /// Change streams of each client; `all_streams` limits their total.
     pub streams: Arc<Unanswered>,
     pub all_streams: Arc<Semaphore>,
-    /// Questions about clusters.
+    /// Placement questions about clusters.
     pub placement: Placement,
-    /// What tells the states of this run of the service from those of another, once that is asked for.
+    /// Identifies this run of the service in the states that it hands out. Generated on first use.
     pub run: OnceLock<String>,
-    /// What connections take.
+    /// Connection limits.
     pub places: Arc<Places>,
-    /// The server is about to end.
+    /// True once the server is shutting down.
     pub stopping: watch::Sender<bool>,
 }
 
 impl App {
-    /// Whether browsers reach the service by TLS, here or at a proxy.
+    /// Whether browsers reach the service over TLS, terminated here or at a proxy.
     pub(crate) fn is_encrypted(&self) -> bool {
         let config = &self.inner.config;
         config.tls.is_some() || config.public_url.as_ref().is_some_and(|url| url.starts_with("https:"))
     }
 
-    /// Reads the files that the settings name.
+    /// Reads users, tokens and rules from the files named in the settings. Certificates are read later, when
+    /// serving starts.
     pub fn new(service: Arc<Service>, ids: Arc<dyn Ids>, config: Config) -> Result<Self, ConfigError> {
-        // Clients compare the end of a token with the time of their own machine.
+        // Clients compare a token's expiry with their own machine's clock.
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let lifetime = config.auth.token_lifetime;
         let longest = lifetime.max(config.auth.session_lifetime);
@@ -131,7 +132,7 @@ impl App {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Logs in at the cloud's Keystone, if there is one, and says in the log what is found.
+    /// Logs in to the cloud's Keystone, if one is configured, and logs the findings.
     pub async fn look_at_keystone(&self) {
         let keystone = self.access().authentication.keystone.clone();
         if let Some(keystone) = keystone {
@@ -139,31 +140,30 @@ impl App {
         }
     }
 
-    /// Who knows which projects there are: a cloud's Keystone, if nobody comes in otherwise. The projects of others would be
-    /// none to it.
+    /// The cloud's Keystone, if it is the only authentication method. Otherwise it would report the projects
+    /// of other methods as deleted, because it doesn't know them.
     pub(crate) fn projects(&self) -> Option<Arc<dyn Projects>> {
         let only = self.inner.config.auth.methods.iter().all(|method| *method == AuthMethod::Keystone);
         let keystone = self.inner.permanent.keystone.clone().filter(|_| only)?;
         Some(keystone)
     }
 
-    /// Whether the server may listen there.
+    /// Fails if the server must not listen on the address.
     pub(crate) fn check_address(&self, address: SocketAddr) -> Result<(), ConfigError> {
         check_address(&self.inner.config.auth.methods, address)
     }
 
-    /// Who may come in, and who may do what, as of now: a request goes by one of them from its beginning to its end.
+    /// Current authentication and policy. A request must use one snapshot from start to end.
     pub(crate) fn access(&self) -> Arc<Access> {
         Arc::clone(&self.inner.access.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The service.
     pub fn service(&self) -> &Arc<Service> {
         &self.inner.service
     }
 
-    /// Logs, counts and, now and then, enters into the audit log that somebody was not let in. The name is what the
-    /// client gave, whoever that is.
+    /// Logs and counts a failed login, and records it in the audit log now and then. The name is the client's
+    /// claim and may not belong to any user.
     pub(crate) fn login_failed(&self, failure: &LoginFailure<'_>) {
         let LoginFailure { method, name, reason, peer, request_id } = *failure;
         let user = name.map(shown).unwrap_or_default();
@@ -179,7 +179,7 @@ impl App {
         };
         let object = format!("{address} {count}").trim_start().to_owned();
         let service = Arc::clone(self.service());
-        // Nobody waits for it: the answer is to come as fast as another.
+        // Not awaited, so that failures with an audit record are answered as fast as those without.
         tokio::spawn(async move {
             if let Err(error) = service.audit().note(&caller, "login.fail", &object).await {
                 tracing::warn!(%error, "audit record lost");
@@ -187,14 +187,15 @@ impl App {
         });
     }
 
-    /// Returns when the server is about to end.
+    /// Waits until the server shuts down.
     pub(crate) async fn stopping(&self) {
-        // The sender is ours, so it is there.
+        // Can't fail: the sender is in `self`.
         let _ = self.inner.stopping.subscribe().wait_for(|stopping| *stopping).await;
     }
 }
 
-/// Whether a server with these methods may listen there: not everywhere, if everybody is the administrator.
+/// Restricts servers without authentication to loopback addresses, because every client is an administrator
+/// there.
 pub(crate) fn check_address(methods: &[AuthMethod], address: SocketAddr) -> Result<(), ConfigError> {
     if methods.contains(&AuthMethod::None) && !address.ip().to_canonical().is_loopback() {
         return Err(ConfigError::OpenToTheWorld(address));
@@ -202,54 +203,53 @@ pub(crate) fn check_address(methods: &[AuthMethod], address: SocketAddr) -> Resu
     Ok(())
 }
 
-/// The cloud's Keystone, if its tokens are to be good here.
+/// The cloud's Keystone, if the method `keystone` is enabled.
 fn keystone(
     config: &Config,
     ids: &Arc<dyn Ids>,
     checks: TokenChecks,
 ) -> Result<Option<Arc<Keystone>>, ConfigError> {
     let named = config.auth.keystone.as_ref().filter(|_| config.auth.methods.contains(&AuthMethod::Keystone));
-    // Ends of tokens are times of the machine, whatever clock leases go by.
+    // Tokens expire by the machine's clock, even if leases use another one.
     let make = |named| Keystone::new(named, Arc::clone(ids), Arc::new(SystemClock), checks).map(Arc::new);
     named.map(make).transpose()
 }
 
-/// That somebody was not let in.
+/// A failed login.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoginFailure<'a> {
-    /// How it was tried: `basic`, `local-keystone`, `session`, `token`.
+    /// Login method: `basic`, `local-keystone`, `session` or `token`.
     pub method: &'static str,
-    /// The user's name or identifier, as the client gave it.
+    /// User name or identifier, as sent by the client.
     pub name: Option<&'a str>,
-    /// What was wrong, for the log only.
+    /// For the log only.
     pub reason: &'static str,
-    /// Where the request came from.
     pub peer: Option<IpAddr>,
     /// `req-...`.
     pub request_id: &'a str,
 }
 
-/// Who sent the request, and which one it is.
+/// An authenticated request: its sender, its identifier, and the access rules in force when it arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    /// Who.
     pub identity: Identity,
     /// `req-...`.
     pub request_id: String,
-    /// What was in force when the request came.
+    /// Snapshot taken when the request arrived.
     pub access: Arc<Access>,
-    /// That it is not answered yet.
+    /// Counts the request as under way until it is dropped.
     pub asked: Arc<Asked>,
-    /// The cookie of the session that it was sent with, if any.
+    /// Session cookie that authenticated the request, if any.
     pub cookie: Option<SecretString>,
-    /// The client as the service knows it: who pays, and whether they still wait.
+    /// The client for the service's accounting: which owner to charge, and whether the client is still
+    /// connected.
     pub client: Client,
 }
 
 impl Session {
-    /// Carries out a change to its end even if the client goes away meanwhile: one that is broken off halfway would
-    /// leave nobody knowing what became of it (W7). Only while nothing is committed, what waits for its turn or takes
-    /// long is canceled. Until its end it counts as a request of the client's.
+    /// Runs a change to completion even if the client disconnects, because an interrupted change would leave
+    /// its outcome unknown (W7). Until something is committed, queued and slow work is canceled on
+    /// disconnect. The request counts against the client's limit until the change ends.
     pub(crate) async fn change<T, F>(&self, change: F) -> Result<T, ApiError>
     where
         T: Send + 'static,
@@ -258,7 +258,7 @@ impl Session {
         self.on_behalf(change).await
     }
 
-    /// Has something decided that changes nothing. If the client goes away meanwhile, that is canceled.
+    /// Runs a decision that changes nothing. It is canceled if the client disconnects.
     pub(crate) async fn consider<T, F>(&self, decide: F) -> Result<T, ApiError>
     where
         T: Send + 'static,
@@ -267,7 +267,7 @@ impl Session {
         self.on_behalf(decide).await
     }
 
-    /// Works for the client in a task of its own, so that it is noticed meanwhile that the client has gone.
+    /// Runs the work in its own task, so that a disconnect is noticed while the work runs.
     async fn on_behalf<T, F>(&self, work: F) -> Result<T, ApiError>
     where
         T: Send + 'static,
@@ -286,7 +286,7 @@ impl Session {
         })
     }
 
-    /// On whose behalf the service acts.
+    /// The caller for use cases of the service.
     pub fn caller(&self) -> Caller {
         Caller {
             user: self.identity.user.clone(),
@@ -296,8 +296,8 @@ impl Session {
         }
     }
 
-    /// The same user acting for that project, which must be the user's own unless the user is an administrator. What is
-    /// done then is recorded as done by the user for that project.
+    /// The same user acting for `project`. Only administrators may choose a project other than their own.
+    /// Actions are recorded under this user and `project`.
     pub fn for_project(self, app: &App, project: ProjectId, rule: Rule) -> Result<Self, ApiError> {
         if project != self.identity.project && !self.is_admin(app) {
             return Err(ApiError::forbidden(rule));
@@ -305,12 +305,12 @@ impl Session {
         Ok(Self { identity: Identity { project, ..self.identity }, ..self })
     }
 
-    /// Refuses unless the policy allows the caller to do that.
+    /// Fails unless the policy allows the caller to apply the rule to the caller's own project.
     pub fn allow(&self, app: &App, rule: Rule) -> Result<(), ApiError> {
         self.allow_on(app, rule, &Target::caller(&self.identity))
     }
 
-    /// Refuses unless the policy allows the caller to do that with something of this owner.
+    /// Fails unless the policy allows the caller to apply the rule to an object of this owner.
     pub fn allow_on(&self, _: &App, rule: Rule, target: &Target<'_>) -> Result<(), ApiError> {
         if self.access.policy.allows(rule, &self.identity, target) {
             return Ok(());
@@ -319,12 +319,11 @@ impl Session {
         Err(ApiError::forbidden(rule))
     }
 
-    /// Whether the policy allows the caller to do that.
     pub fn may(&self, rule: Rule) -> bool {
         self.access.policy.allows(rule, &self.identity, &Target::caller(&self.identity))
     }
 
-    /// Whether the caller sees what belongs to others.
+    /// Whether the caller can see objects of other projects.
     pub fn is_admin(&self, _: &App) -> bool {
         self.access.policy.is_admin(&self.identity)
     }

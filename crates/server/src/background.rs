@@ -1,4 +1,4 @@
-//! What a server does beside answering requests.
+//! Background work of a server: notifications to listeners and from the cloud.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,16 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::listeners;
 
-/// Tells the listeners that the settings name of what happens, until `stop` becomes true. What is under way then is
-/// given up, and told again after the next start.
+/// Sends notifications to the configured listeners until `stop` becomes true. A delivery under way at that
+/// moment is abandoned, and repeated after the next start.
 pub async fn push_notifications(app: App, stop: watch::Receiver<bool>) {
     let inner = &app.inner;
     listeners::push(&inner.listeners, &inner.service, &inner.metrics, stop).await;
 }
 
-/// Hears what the services of the cloud say until `stop` becomes true, if the settings name a message bus and topics of
-/// theirs. `read` says which compute services a message is about, by the names that they have in the cloud.
+/// Receives notifications of the cloud's services until `stop` becomes true. Returns at once unless the
+/// settings have a message bus with topics to listen to. `read` returns the compute services that a message
+/// concerns, by their names in the cloud.
 pub async fn hear_the_cloud(
     app: App,
     read: impl FnMut(&[u8]) -> BTreeSet<String> + Send,
@@ -25,7 +26,7 @@ pub async fn hear_the_cloud(
     let Some(news) = &inner.cloud_news else { return };
     tokio::select! {
         () = news.hear_all(&inner.service, &inner.metrics, read) => {}
-        // If nobody is left to say so, that is a stop as well.
+        // A dropped sender also means stop.
         _ = stop.wait_for(|stop| *stop) => {}
     }
 }

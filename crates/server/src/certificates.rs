@@ -1,4 +1,4 @@
-//! Certificates and keys in files, and what TLS is spoken with by them.
+//! TLS certificates and keys, and the TLS configuration made from them.
 
 use std::fmt;
 use std::path::Path;
@@ -16,12 +16,12 @@ use crate::auth::fingerprint;
 use crate::config::TlsConfig;
 use crate::config_error::ConfigError;
 
-/// Keys of the settings that name the files.
+/// Settings with paths of the files.
 const CERTIFICATE: &str = "tls.certificate";
 const KEY: &str = "tls.key";
 const CLIENT_CA: &str = "tls.client_ca";
 
-/// The authorities in a file, PEM; or the file and what is wrong with it.
+/// Reads the certificate authorities in a PEM file. An error names the file.
 pub(crate) fn authorities(path: &Path) -> Result<RootCertStore, String> {
     let wrong = |what: &dyn fmt::Display| format!("{}: {what}", path.display());
     let mut authorities = RootCertStore::empty();
@@ -32,7 +32,7 @@ pub(crate) fn authorities(path: &Path) -> Result<RootCertStore, String> {
     Ok(authorities)
 }
 
-/// What is wrong with a PEM file.
+/// Describes an error in a PEM file without quoting its content.
 fn pem_reason(error: &pem::Error) -> String {
     match error {
         pem::Error::Io(error) => error.to_string(),
@@ -41,7 +41,7 @@ fn pem_reason(error: &pem::Error) -> String {
     }
 }
 
-/// Lets in only clients with a certificate that one of the authorities in the file has signed.
+/// Verifies that clients have a certificate signed by an authority in the file.
 fn known_clients(
     path: &Path,
     provider: &Arc<CryptoProvider>,
@@ -52,33 +52,31 @@ fn known_clients(
         .map_err(|error| ConfigError::for_setting(CLIENT_CA, format!("{}: {error}", path.display())))
 }
 
-/// What TLS is spoken with on new connections.
+/// TLS configuration for new connections.
 #[derive(Debug)]
 pub(crate) struct Certificates {
     config: RustlsConfig,
     fingerprint: Mutex<String>,
 }
 
-/// What was read from the files of TLS.
+/// Content of the TLS files.
 pub(crate) struct Tls {
     config: Arc<rustls::ServerConfig>,
-    /// Of all that the files say but the key, which has to fit.
+    /// Covers all files except the key, which must match the certificate.
     fingerprint: String,
 }
 
 impl Certificates {
-    /// Of what was read.
     pub fn new(tls: &Tls) -> Self {
         let fingerprint = Mutex::new(tls.fingerprint.clone());
         Self { config: RustlsConfig::from_config(Arc::clone(&tls.config)), fingerprint }
     }
 
-    /// What connections are accepted with.
     pub fn config(&self) -> &RustlsConfig {
         &self.config
     }
 
-    /// Takes others from now on; says whether they are others.
+    /// Uses `new` for connections from now on. Returns whether it differs.
     pub fn replace(&self, new: Tls) -> bool {
         self.config.reload_from_config(new.config);
         let mut fingerprint = self.fingerprint.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,7 +86,7 @@ impl Certificates {
     }
 }
 
-/// What is wrong with a PEM file, without anything that is in it.
+/// A configuration error for a PEM file. Doesn't quote its content.
 fn pem_error(setting: &'static str, path: &Path, error: &pem::Error) -> ConfigError {
     ConfigError::for_setting(setting, format!("{}: {}", path.display(), pem_reason(error)))
 }
@@ -103,7 +101,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, ConfigError> {
     PrivateKeyDer::from_pem_file(path).map_err(|error| pem_error(KEY, path, &error))
 }
 
-/// What is wrong with each of the files, or with all of them together.
+/// Errors in the individual files, or if there are none, in their combination.
 pub(crate) fn mistakes(config: &TlsConfig) -> Vec<ConfigError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let clients = config.client_ca.as_deref().map(|path| known_clients(path, &provider)).transpose();
@@ -115,7 +113,7 @@ pub(crate) fn mistakes(config: &TlsConfig) -> Vec<ConfigError> {
     found
 }
 
-/// Reads certificate and key.
+/// Reads certificates and key, and the client authorities if configured.
 pub(crate) fn tls_config(config: &TlsConfig) -> Result<Tls, ConfigError> {
     let certificates = certificates(&config.certificate)?;
     let key = private_key(&config.key)?;

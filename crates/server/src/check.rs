@@ -1,4 +1,4 @@
-//! Checks settings without serving.
+//! Checks settings without starting a server.
 
 use crate::access::Access;
 use crate::app::check_address;
@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::config_error::ConfigError;
 use crate::listeners;
 
-/// Mistakes in the settings, and in the files that they name. Nothing is asked of Keystone.
+/// Errors in the settings, and in the files that they name. Doesn't contact Keystone.
 pub fn mistakes(config: &Config) -> Vec<ConfigError> {
     let mut found = auth::mistakes(&config.auth);
     found.extend(check_address(&config.auth.methods, config.listen).err());

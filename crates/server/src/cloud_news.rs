@@ -1,7 +1,9 @@
-//! What the services of a cloud say on its message bus: the hosts that it is about are looked at before it is their time.
+//! Notifications of the cloud's own services on its message bus. The hosts that they concern are observed
+//! ahead of schedule.
 //!
-//! Every service of several hears everything, since each looks for itself. Nothing depends on it: what is not heard is
-//! seen when all hosts are looked at, and what is heard decides nothing.
+//! If several services share a store, each of them receives all notifications, because each makes its own
+//! observations. Notifications only save time: a missed one is made up for by the next regular observation,
+//! and a received one decides nothing.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -16,16 +18,16 @@ use crate::config_error::ConfigError;
 use crate::message_bus::{MessageBus, check_names};
 use crate::metrics::Metrics;
 
-/// Notifications come with one of these priorities, which their key ends in.
+/// Priorities of notifications, the last part of their routing keys.
 const PRIORITIES: [&str; 2] = ["info", "error"];
 
-/// How often hosts are looked at because of what was heard, however much that is.
+/// Minimum interval between observations caused by notifications, however many arrive.
 const PACE: Duration = Duration::from_secs(1);
 
-/// The longest pause before a broker is asked again.
+/// Maximum pause between attempts to connect to a broker.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// Where the services of a cloud publish.
+/// Subscription to notifications of the cloud's services.
 #[derive(Debug)]
 pub(crate) struct CloudNews {
     bus: MessageBus,
@@ -36,7 +38,7 @@ pub(crate) struct CloudNews {
 }
 
 impl CloudNews {
-    /// As the settings say; none if nothing is to be heard.
+    /// `None` if the settings have no topics to listen to.
     pub fn new(config: &MessageBusConfig) -> Result<Option<Self>, ConfigError> {
         let topics = config.nova_topics.iter();
         let keys: Vec<String> =
@@ -55,7 +57,7 @@ impl CloudNews {
         }))
     }
 
-    /// Hears what the services of the cloud say, forever.
+    /// Receives notifications forever. Reconnects after errors.
     pub async fn hear_all(
         &self,
         service: &Service,
@@ -79,8 +81,8 @@ impl CloudNews {
         }
     }
 
-    /// Hears of hosts until something fails. `read` says which compute services a message is about;
-    /// `connected` is told when a connection is there.
+    /// Receives notifications until an error. `read` returns the compute services that a message concerns.
+    /// `connected` is called after the connection is open.
     async fn hear(
         &self,
         turn: usize,

@@ -10,46 +10,45 @@ use jiff::SignedDuration;
 use secrecy::SecretString;
 use service::Settings;
 
-/// The longest time that a listener, or a broker of a message bus, is given to answer.
+/// Maximum time for a response of a listener or of a message broker.
 pub(crate) const LONGEST_ANSWER: Duration = Duration::from_mins(1);
-/// How long a listener may take to answer, if nothing else is set.
+/// Default time limit for a response of a listener.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a listener is left alone after a first failure, if nothing else is set.
+/// Default pause after a listener's first failure.
 const USUAL_PAUSE: Duration = Duration::from_secs(1);
-/// The shortest time that one is left alone.
+/// Minimum pause after a failure.
 pub(crate) const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Settings of the server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where requests are taken.
+    /// Address to listen on.
     pub listen: SocketAddr,
-    /// The address that clients reach the server at, for catalogues and links; by default what they asked for.
+    /// URL at which clients reach the server, for catalogs and links. Defaults to the address that the client
+    /// requested.
     pub public_url: Option<String>,
-    /// Certificate and key; without them, HTTP is spoken unencrypted.
+    /// Without it, the server speaks plain HTTP.
     pub tls: Option<TlsConfig>,
-    /// Who may come in.
     pub auth: AuthConfig,
-    /// Rules that differ from the default policy: YAML, as oslo.policy writes it.
+    /// Rules that override the default policy, as YAML in the format of oslo.policy.
     pub policy_file: Option<PathBuf>,
-    /// Limits on requests.
     pub limits: Limits,
-    /// Who is told of everything that happens.
+    /// Receives all notifications by HTTP.
     pub webhook: Option<WebhookConfig>,
-    /// A program that is told as well.
+    /// Program that receives all notifications.
     pub exec: Option<ExecConfig>,
-    /// The message bus of a cloud, where everything that happens is told.
+    /// Message bus of a cloud, on which all notifications are published.
     pub message_bus: Option<Box<MessageBusConfig>>,
-    /// Questions about clusters.
+    /// Placement questions about clusters.
     pub placement: PlacementConfig,
-    /// The status of answers that say that there is not enough of what is asked for.
+    /// Status of responses that report too little capacity.
     pub shortage_status: ShortageStatus,
-    /// What is shown to administrators of all settings.
+    /// All settings, as shown to administrators.
     pub settings: Vec<api::v1::SettingOf>,
 }
 
-/// The status of answers that say that there is not enough of what is asked for: 400, 409 or 500. Azimuth's operator
-/// takes 400 and 500 as final and asks again forever after any other; Blazar answers 500.
+/// Status of responses that report too little capacity: 400, 409 or 500. Azimuth's operator treats 400 and
+/// 500 as final, and retries forever after any other status. Blazar answers 500.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortageStatus(pub(crate) StatusCode);
 
@@ -60,7 +59,6 @@ impl Default for ShortageStatus {
 }
 
 impl ShortageStatus {
-    /// The status as a number.
     pub fn code(self) -> u16 {
         self.0.as_u16()
     }
@@ -98,32 +96,31 @@ impl Default for Config {
     }
 }
 
-/// Where certificate and key are.
+/// Files for TLS.
 #[derive(Clone, Debug)]
 pub struct TlsConfig {
-    /// The certificate and those that vouch for it, PEM.
+    /// Certificate with its chain, PEM.
     pub certificate: PathBuf,
-    /// Its private key, PEM.
+    /// Private key of the certificate, PEM.
     pub key: PathBuf,
-    /// Authorities, PEM: clients have to have a certificate of one of them. Without it they need none.
+    /// Certificate authorities, PEM. If set, clients must have a certificate from one of them.
     pub client_ca: Option<PathBuf>,
 }
 
-/// Who may come in.
+/// Settings of authentication.
 #[derive(Clone, Debug)]
 pub struct AuthConfig {
-    /// How requests are authenticated; the first method that knows the caller counts.
+    /// Enabled methods. The first one that accepts a request's credentials determines the caller.
     pub methods: Vec<AuthMethod>,
-    /// Tokens and whose they are, for the method `tokens`: TOML or YAML.
+    /// Tokens and their owners for the method `tokens`: TOML or YAML.
     pub tokens_file: Option<PathBuf>,
     /// Users, for the methods `basic` and `local-keystone`: TOML or YAML.
     pub users_file: Option<PathBuf>,
-    /// How long a token of the method `local-keystone` is valid.
+    /// Lifetime of tokens of the method `local-keystone`.
     pub token_lifetime: SignedDuration,
-    /// Keys that these tokens are signed with, a line each, instead of those that the store holds. The first signs, all
-    /// are accepted.
+    /// Signing keys, one per line, that replace the store's keys. The first one signs, and all are accepted.
     pub token_key_file: Option<PathBuf>,
-    /// How long a session of the console lasts.
+    /// Duration of a console session.
     pub session_lifetime: SignedDuration,
     /// A cloud's Keystone, for the method `keystone`.
     pub keystone: Option<KeystoneConfig>,
@@ -132,24 +129,25 @@ pub struct AuthConfig {
 /// A cloud's Keystone.
 #[derive(Clone, Debug)]
 pub struct KeystoneConfig {
-    /// Where it is, and whom the service logs in as. Its time limit is how long a request waits for Keystone.
+    /// Its URL, and the credentials of the service's user. Its time limit is the maximum time that a request
+    /// waits for Keystone.
     pub cloud: openstack::Cloud,
-    /// Where clients that are not let in are told to get a token.
+    /// URL in `WWW-Authenticate` that tells rejected clients where to get a token.
     pub www_authenticate_uri: String,
-    /// How tokens are validated.
     pub validation: TokenValidation,
 }
 
-/// How tokens of a cloud's Keystone are validated.
+/// Caching and limits for validating a cloud's tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenValidation {
-    /// How long a valid token is not asked about again: so long a token that is revoked goes on.
+    /// How long a valid token is used without asking Keystone again. A revoked token remains usable for the
+    /// same time.
     pub cache_time: Duration,
-    /// How many valid tokens are remembered, and how many wrong ones.
+    /// Maximum number of cached valid tokens, and also of cached invalid ones.
     pub cached_tokens: usize,
-    /// How much longer tokens that were valid go on while Keystone cannot be reached.
+    /// Additional time for which a valid token remains usable while Keystone is unavailable.
     pub outage_time: Duration,
-    /// How many tokens Keystone is asked about at once.
+    /// Maximum number of concurrent validations.
     pub validations_at_once: usize,
 }
 
@@ -178,45 +176,45 @@ impl Default for AuthConfig {
     }
 }
 
-/// How requests are authenticated.
+/// Authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMethod {
-    /// Not at all: everybody is the administrator. Loopback addresses only.
+    /// No authentication: every caller is the administrator. Loopback addresses only.
     None,
-    /// By tokens from a file (`X-Auth-Token`).
+    /// Tokens from a file (`X-Auth-Token`).
     Tokens,
-    /// By name and password (HTTP basic).
+    /// User name and password (HTTP basic).
     Basic,
-    /// By tokens that the service itself issues for passwords of the users' file, at `/identity/v3`.
+    /// Tokens that the service itself issues at `/identity/v3` for passwords of the users' file.
     LocalKeystone,
-    /// By tokens of a cloud's Keystone.
+    /// Tokens of a cloud's Keystone.
     Keystone,
 }
 
-/// A service that is asked about every lease, with Blazar's protocol.
+/// External service that approves leases, with Blazar's protocol.
 #[derive(Clone, Debug)]
 pub struct ExternalServiceConfig {
-    /// Its address. `check-create`, `check-update` and `on-end` are joined to it as links are: without a slash
-    /// at the end, its last part is replaced.
+    /// Base URL. `check-create`, `check-update` and `on-end` are resolved against it like links: without a
+    /// slash at the end, they replace its last path segment.
     pub base_endpoint: String,
-    /// Where to ask about new leases, if not there.
+    /// URL for new leases, instead of `check-create` at the base URL.
     pub check_create_endpoint: Option<String>,
-    /// Where to ask about changes, if not there.
+    /// URL for changed leases, instead of `check-update` at the base URL.
     pub check_update_endpoint: Option<String>,
-    /// Where to tell of ends, if not there.
+    /// URL for ended leases, instead of `on-end` at the base URL.
     pub on_end_endpoint: Option<String>,
-    /// Sent as `X-Auth-Token`, if there is one.
+    /// Sent as `X-Auth-Token`. `None` or an empty token sends none.
     pub token: Option<SecretString>,
-    /// How long it may take to answer; then it counts as a refusal.
+    /// Time limit for a response. A timeout counts as a refusal.
     pub timeout: Duration,
-    /// The `auth_url` of the context that it is told.
+    /// `auth_url` in the context of requests.
     pub auth_url: Option<String>,
-    /// The `region_name` of the context that it is told.
+    /// `region_name` in the context of requests.
     pub region_name: Option<String>,
 }
 
 impl ExternalServiceConfig {
-    /// A service that is asked without a token, and told no context.
+    /// Settings without a token and without `auth_url` and `region_name`.
     pub fn new(base_endpoint: String) -> Self {
         Self {
             base_endpoint,
@@ -231,21 +229,21 @@ impl ExternalServiceConfig {
     }
 }
 
-/// A listener that notifications are pushed to.
+/// A web hook that receives notifications.
 #[derive(Clone, Debug)]
 pub struct WebhookConfig {
-    /// Its address.
     pub url: String,
-    /// The secret that requests are signed with; without one they are not. After `whsec_` it is base64.
+    /// Secret that signs requests, in base64 after the prefix `whsec_`, otherwise used as it is. `None`
+    /// leaves requests unsigned.
     pub secret: Option<SecretString>,
-    /// How long it may take to answer; then it is told again.
+    /// Time limit for a response, at most one minute. After a timeout the notification is sent again.
     pub timeout: Duration,
-    /// How long it is left alone after a first failure; each time twice as long, up to five minutes.
+    /// Pause after a first failure. It doubles with each further failure, up to five minutes.
     pub first_pause: Duration,
 }
 
 impl WebhookConfig {
-    /// A listener that is told without signature.
+    /// Settings without a signature.
     pub fn new(url: String) -> Self {
         Self { url, secret: None, timeout: USUAL_TIMEOUT, first_pause: USUAL_PAUSE }
     }
@@ -254,54 +252,54 @@ impl WebhookConfig {
 /// A program that is run for each notification.
 #[derive(Clone, Debug)]
 pub struct ExecConfig {
-    /// The program: a path, or a name that is searched in `PATH`.
+    /// A path, or a name that is looked up in `PATH`.
     pub program: String,
-    /// Its arguments.
     pub arguments: Vec<String>,
-    /// How long it may take, a minute at most; then it is killed, and told again.
+    /// Time limit for a run, at most one minute. After a timeout the program is killed, and run again later.
     pub timeout: Duration,
-    /// How long it is left alone after a first failure; each time twice as long, up to five minutes.
+    /// Pause after a first failure. It doubles with each further failure, up to five minutes.
     pub first_pause: Duration,
 }
 
 impl ExecConfig {
-    /// That program, with these arguments.
     pub fn new(program: String, arguments: Vec<String>) -> Self {
         Self { program, arguments, timeout: USUAL_TIMEOUT, first_pause: USUAL_PAUSE }
     }
 }
 
-/// A message bus that notifications are published on, as OpenStack's services do.
+/// A message bus for notifications in the format of OpenStack's services.
 #[derive(Clone, Debug)]
 pub struct MessageBusConfig {
-    /// Its brokers and whom to log in as: `rabbit://USER:PASSWORD@HOST:PORT,.../VIRTUAL_HOST`.
+    /// Brokers and credentials: `rabbit://USER:PASSWORD@HOST:PORT,.../VIRTUAL_HOST`.
     pub url: SecretString,
-    /// Whether TLS is spoken, if the address does not say so.
+    /// Whether to use TLS, if the URL doesn't say so.
     pub tls: bool,
-    /// Authorities, PEM, that the brokers' certificates are of; without it, those of the system.
+    /// Certificate authorities for the brokers' certificates, PEM. Defaults to those of the system.
     pub ca_file: Option<PathBuf>,
-    /// The exchange that messages are published on.
+    /// Exchange for publishing.
     pub exchange: String,
-    /// Topics that each message is published to; their queues are called `TOPIC.info`.
+    /// Topics to publish each message to. Their queues are named `TOPIC.info`.
     pub topics: Vec<String>,
-    /// Who messages are said to be of.
+    /// `publisher_id` of messages.
     pub publisher_id: String,
-    /// Whether queues that do not exist yet are made to outlive a restart of their broker.
+    /// Whether new queues are durable, so that they survive a restart of their broker. Existing queues aren't
+    /// changed.
     pub durable_queues: bool,
-    /// Whether queues that do not exist yet are made to be on several brokers.
+    /// Whether new queues are quorum queues, replicated to several brokers. Existing queues aren't changed.
     pub quorum_queues: bool,
     /// The exchange on which Nova's services publish notifications.
     pub nova_exchange: String,
-    /// Topics of theirs that are heard; none if it is empty.
+    /// Topics of Nova to listen to. Empty to listen to none.
     pub nova_topics: Vec<String>,
-    /// How long a broker may take, from connecting to its confirmation; then it, or the next, is told again.
+    /// Time limit for a broker, from connecting to confirming a message. After a timeout the message is sent
+    /// again, to this broker or the next one.
     pub timeout: Duration,
-    /// How long it is left alone after a first failure; each time twice as long, up to five minutes.
+    /// Pause after a first failure. It doubles with each further failure, up to five minutes.
     pub first_pause: Duration,
 }
 
 impl MessageBusConfig {
-    /// One with the names and queues that Blazar has by default.
+    /// Settings with Blazar's default names and queues.
     pub fn new(url: SecretString) -> Self {
         Self {
             url,
@@ -319,26 +317,26 @@ impl MessageBusConfig {
         }
     }
 
-    /// How long a broker may take for a message, and to let us in.
+    /// Time limit for a broker to accept a connection or a message.
     pub(crate) fn patience(&self) -> Duration {
         self.timeout.min(LONGEST_ANSWER)
     }
 }
 
-/// Questions about clusters: what is allowed, and which clusters have names.
+/// Limits on placement questions, and the clusters that can be referred to by name.
 #[derive(Clone, Debug)]
 pub struct PlacementConfig {
-    /// The program that has the commands; without it no question is answered.
+    /// Program that computes answers. Without it, questions are rejected.
     pub program: Option<PathBuf>,
-    /// The options of the commands that say where each cluster is, by its name.
+    /// Command-line options that select each cluster, by cluster name.
     pub clusters: BTreeMap<String, String>,
-    /// The longest body with a cluster.
+    /// Maximum length of a body that contains a cluster.
     pub cluster_bytes: usize,
-    /// Processor time of a question, in full seconds.
+    /// Maximum CPU time of a question, in whole seconds.
     pub compute_time: Duration,
-    /// Memory of a question.
+    /// Maximum memory of a question.
     pub memory_mib: u32,
-    /// How many questions are computed at once.
+    /// Maximum number of long questions computed concurrently.
     pub at_once: usize,
 }
 
@@ -358,53 +356,52 @@ impl Default for PlacementConfig {
 /// Limits on requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The longest body of a request.
+    /// Maximum length of a request's body.
     pub body_bytes: usize,
-    /// How long a client may take to send a request. How long the answer takes is not limited: a change that
-    /// was begun is brought to its end, and its client is told.
+    /// Time limit for a client to send a request. The time for the response is unlimited: a change that has
+    /// begun is completed, and its client gets the result.
     pub read_time: Duration,
-    /// The longest list that is answered at once, if a client asks for a limited one.
+    /// Maximum page size of lists, if the client requests pages.
     pub page: u32,
-    /// How long a client may wait for notifications.
+    /// Maximum time that a client can wait for notifications.
     pub wait: Duration,
-    /// How long running requests may take when the server stops.
+    /// Time for running requests to finish when the server stops.
     pub stop_time: Duration,
-    /// How long a client may go on sending a request when the server stops.
+    /// Time for clients to finish sending requests when the server stops.
     pub stop_read_time: Duration,
-    /// How often a client may ask.
     pub rate: RateLimit,
-    /// How many requests of a client may be under way at once.
+    /// Maximum number of concurrent requests of a client.
     pub requests_at_once: usize,
-    /// How many streams of changes there may be.
+    /// Maximum number of change streams in total.
     pub streams: usize,
-    /// How many of them of one user.
+    /// Maximum number of change streams of a user.
     pub streams_per_user: usize,
-    /// How long one lasts.
+    /// Duration of a change stream.
     pub stream_time: Duration,
-    /// How many connections there may be.
+    /// Maximum number of connections in total.
     pub connections: usize,
-    /// How many of them from one address.
+    /// Maximum number of connections of an address.
     pub connections_per_address: usize,
-    /// How large the parts of a request may be.
+    /// Limits on the size of parts of a request.
     pub parts: api::v1::Limits,
-    /// How many passwords of a user may be wrong at once from one address; then one every ten seconds. 0 for no
-    /// limit. Of all users of an address, ten times as many.
+    /// Burst of failed logins of a user at an address; after it, one more is allowed every ten seconds. An
+    /// address as a whole is allowed ten times as many. 0 is unlimited.
     pub failed_logins: u32,
 }
 
-/// How often a client may ask.
+/// Maximum rate of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Requests per second of a user, and of an address that fails to log in; 0 for no limit. If it is not set and there
-    /// is authentication, users have [`Self::USUAL`], those with the role `admin` or `service` ten times that and ten
-    /// times the burst, and addresses have no limit.
+    /// Requests per second of a user, and of an address that fails to log in; 0 is unlimited. If unset and
+    /// authentication is on, users have [`Self::USUAL`], users with the role `admin` or `service` have ten
+    /// times that rate and ten times the burst, and addresses are unlimited.
     pub per_second: Option<u32>,
-    /// So many at once, after a silence.
+    /// Maximum number of requests in a burst, after a pause.
     pub burst: u32,
 }
 
 impl RateLimit {
-    /// Requests per second of a user unless it is set.
+    /// Default number of requests per second of a user.
     pub const USUAL: u32 = 20;
 }
 

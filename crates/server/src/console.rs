@@ -1,6 +1,6 @@
-//! The console: a page and its parts, which are built into the server ([`build.rs`](../build.rs) has from where).
+//! The console: a page and its assets, built into the server ([`build.rs`](../build.rs) embeds them).
 //!
-//! They are for everybody: what the page shows, it asks the API for like any other client.
+//! They need no authentication. The page gets its data from the API like any other client.
 
 use std::sync::OnceLock;
 
@@ -12,37 +12,35 @@ use axum::response::{IntoResponse, Response};
 use crate::auth::fingerprint;
 use crate::error::ApiError;
 
-/// The page, if it was built, and the files that it loads, by name in ascending order.
+/// The page, if it was built, and its assets in ascending order of their names.
 mod built {
     include!(concat!(env!("OUT_DIR"), "/console.rs"));
 
-    /// The page.
     pub(super) fn index() -> Option<&'static [u8]> {
         INDEX
     }
 
-    /// What it loads.
     pub(super) fn assets() -> &'static [(&'static str, &'static [u8])] {
         ASSETS
     }
 }
 
-/// What addresses of the page's parts begin with.
+/// Path prefix of the page's assets.
 pub(crate) const ASSETS: &str = "/console/assets/";
 
-/// What the page may load, and from where: nothing that is written into it, and nothing from elsewhere.
+/// Content security policy of the page: no inline scripts or styles, and nothing from other hosts.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; font-src 'self'; base-uri 'none'; frame-ancestors 'none'; \
                       form-action 'self'";
 
-/// What is shown where the console was not built.
+/// Page of a server that was built without the console.
 const NOT_BUILT: &str = "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>Allotment</title></head>\n\
     <body>\n<h1>Allotment</h1>\n<p>The service runs, but this program was built without the console.</p>\n\
     <p>To build it, install Node.js and run in the source directory:</p>\n\
     <pre>cargo xtask console\ncargo build --release -p allot</pre>\n\
     <p>The API is described by <a href=\"/openapi.json\">/openapi.json</a>.</p>\n</body>\n</html>\n";
 
-/// The page. Browsers ask each time whether it is still the same.
+/// The page. Browsers revalidate it on every use.
 pub(crate) fn page(headers: &HeaderMap) -> Response {
     static TAG: OnceLock<String> = OnceLock::new();
     let content = built::index().unwrap_or(NOT_BUILT.as_bytes());
@@ -60,14 +58,14 @@ pub(crate) fn page(headers: &HeaderMap) -> Response {
     (about, content).into_response()
 }
 
-/// Whether the client has that version of an answer already (RFC 9110 §13.1.2).
+/// Whether the client already has this version of a response (RFC 9110 §13.1.2).
 pub(crate) fn knows(headers: &HeaderMap, tag: &str) -> bool {
     let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     let known = headers.get_all(IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
     known.flat_map(|list| list.split(',')).any(|known| known.trim() == "*" || opaque(known) == opaque(tag))
 }
 
-/// A part of the page. Its name changes with what is in it, so it may be kept.
+/// An asset of the page. Its name changes with its content, so browsers may cache it.
 pub(crate) async fn asset(Path(name): Path<String>) -> Result<Response, ApiError> {
     let assets = built::assets();
     let position = assets.binary_search_by(|(other, _)| (*other).cmp(name.as_str()));
@@ -79,7 +77,7 @@ pub(crate) async fn asset(Path(name): Path<String>) -> Result<Response, ApiError
     Ok((about, assets[position].1).into_response())
 }
 
-/// By the name's ending.
+/// Media type by file extension.
 fn media_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("js" | "mjs") => "text/javascript; charset=utf-8",

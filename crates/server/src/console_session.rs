@@ -1,4 +1,4 @@
-//! How requests of the console are told from those of others, and those of one user from those of the next.
+//! Headers and cookies of the console: they mark its requests, and keep the users of one browser apart.
 
 use axum::http::header::COOKIE;
 use axum::http::{HeaderMap, HeaderName};
@@ -7,44 +7,46 @@ use secrecy::SecretString;
 
 use crate::auth::Identity;
 
-/// The name of the session's cookie.
+/// Name of the session cookie over plain HTTP.
 const NAME: &str = "allot_session";
 
-/// The same where the network is encrypted. Browsers accept this prefix only from the host itself, so no other host of
-/// its domain can set the cookie.
+/// Name of the session cookie over TLS. Browsers accept this prefix only from the host itself, so no other
+/// host of its domain can set the cookie.
 const HOST_NAME: &str = "__Host-allot_session";
 
-/// Cookies that are tried. More of that name come only from another host that wants to lock somebody out.
+/// Maximum number of session cookies that are tried. Only another host of the domain that wants to lock a
+/// user out would set more.
 const MAX_TRIED: usize = 16;
 
-/// The name of the session's cookie.
+/// Name of the session cookie.
 pub(crate) fn name(encrypted: bool) -> &'static str {
     if encrypted { HOST_NAME } else { NAME }
 }
 
-/// The header that the console sends, and no page of another site can.
+/// Header of the console's requests. Pages of other sites can't send it.
 const CONSOLE: HeaderName = HeaderName::from_static("x-allot-console");
 
-/// Whether the console sends this, or somebody who says so: a page of another site cannot.
+/// Whether the request comes from the console, or from a client that claims so. A page of another site can't.
 pub(crate) fn is_of_console(headers: &HeaderMap) -> bool {
     headers.contains_key(CONSOLE)
 }
 
-/// The headers that name the user and the project a request is made for, percent-encoded.
+/// Headers with the user and the project that a request is made for, percent-encoded.
 const USER: HeaderName = HeaderName::from_static("x-allot-user");
 const PROJECT: HeaderName = HeaderName::from_static("x-allot-project");
 
-/// Whether the request is made for this user and project, as far as it says. All tabs of a browser share one cookie, so
-/// a tab that was opened as one user sends the cookie of another who signed in since.
+/// Whether the request is made for this user and project, or names none. All tabs of a browser share one
+/// cookie, so a tab that was opened as one user would send the cookie of another user who has signed in
+/// since.
 pub(crate) fn is_meant_for(headers: &HeaderMap, identity: &Identity) -> bool {
     [(USER, &identity.user.0), (PROJECT, &identity.project.0)].into_iter().all(|(name, id)| {
         headers.get_all(name).into_iter().all(|value| percent_decode(value.as_bytes()).eq(id.bytes()))
     })
 }
 
-/// The values of the session's cookies. There may be several: another host of the same domain can set one.
+/// Values of the session cookies. There can be several, because another host of the same domain can set one.
 pub(crate) fn cookies(headers: &HeaderMap, encrypted: bool) -> Vec<SecretString> {
-    // Cookies of other applications on the domain may have any bytes. They don't hide this one.
+    // Cookies of other applications on the domain can have any bytes. They must not hide this one.
     let pairs =
         headers.get_all(COOKIE).into_iter().flat_map(|list| list.as_bytes().split(|byte| *byte == b';'));
     pairs

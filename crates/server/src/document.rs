@@ -1,4 +1,4 @@
-//! The `OpenAPI` document, as far as it is the same for all routes.
+//! The parts of the `OpenAPI` document that all routes share.
 
 mod limits;
 
@@ -66,7 +66,7 @@ fn with_answers(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// Gives every answer a description: `OpenAPI` requires one, also where the status and the schema say it all.
+/// Describes responses that have no description. `OpenAPI` requires one even if status and schema say it all.
 fn describe_answers(operation: &mut Operation) {
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else { continue };
@@ -117,7 +117,7 @@ fn error_schema() -> RefOr<Schema> {
     ErrorBody::schema()
 }
 
-/// Adds an answer, unless the operation describes it itself.
+/// Adds a response, unless the operation describes that status itself.
 fn add(operation: &mut Operation, status: &str, description: &str, schema: RefOr<Schema>) {
     let content = ContentBuilder::new().schema(Some(schema)).build();
     let response =

@@ -1,4 +1,4 @@
-//! Asking an external service about leases, with Blazar's protocol (API-enforcement).
+//! Client of an external service that approves leases, with Blazar's protocol (API-enforcement).
 
 use std::fmt::Display;
 
@@ -13,13 +13,13 @@ use service::{Caller, Enforcer, EnforcerVerdict, GrantedLease};
 use crate::config::ExternalServiceConfig;
 use crate::config_error::ConfigError;
 
-/// What is answered when the service has no words of its own, or none at all.
+/// Reason for a denial if the service gives none.
 const DENIED: &str = "External service enforcement filter denied the request.";
 
-/// Longest answer that is read.
+/// Maximum length of the service's response in bytes.
 const MAX_ANSWER: usize = 64 << 10;
 
-/// An external service that may refuse leases.
+/// An external service that can reject leases.
 #[derive(Debug)]
 pub struct ExternalService {
     client: Client,
@@ -32,7 +32,7 @@ pub struct ExternalService {
 }
 
 impl ExternalService {
-    /// With these settings. Nothing is asked yet.
+    /// Checks the settings. Doesn't connect yet.
     pub fn new(config: &ExternalServiceConfig) -> Result<Self, ConfigError> {
         const URL: &str = "enforcement.url";
         let wrong = |setting, reason: &dyn Display| ConfigError::for_setting(setting, reason.to_string());
@@ -42,9 +42,9 @@ impl ExternalService {
             None => base.join(name).map_err(|error| wrong(URL, &error)),
         };
         let (create, update) = (config.check_create_endpoint.as_ref(), config.check_update_endpoint.as_ref());
-        // Fails only if some part of the process has chosen a provider already, which is as good.
+        // Fails only if the process already has a default provider, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        // Blazar follows no redirection of a POST either; an answer other than 204 is a refusal.
+        // Blazar doesn't follow redirects of a POST either: any status other than 204 is a refusal.
         let client =
             Client::builder().timeout(config.timeout).redirect(reqwest::redirect::Policy::none()).build();
         Ok(Self {
@@ -94,7 +94,8 @@ impl ExternalService {
         }
     }
 
-    /// The verdict of the external service; a denial if it does not answer, so that nobody escapes a limit by an outage.
+    /// The service's verdict. If it doesn't respond, the request is denied, so that an outage can't be used
+    /// to get around a limit.
     async fn verdict(&self, url: &Url, body: &Value) -> EnforcerVerdict {
         self.ask(url, body).await.unwrap_or_else(|error| {
             tracing::warn!(%url, error = %error.without_url(), "external service unreachable");
@@ -139,14 +140,14 @@ impl Enforcer for ExternalService {
     }
 }
 
-/// Dates as Python writes them: no fraction.
+/// A date in Python's format without a fraction of a second.
 fn plain_date(instant: jiff::Timestamp) -> String {
     let mut text = date(instant);
     text.truncate("2030-01-02T10:00:00".len());
     text
 }
 
-/// A lease that is asked for: reservations as in the request, with what they would be given.
+/// A requested lease: reservations as in the request, with the allocations that they would get.
 fn new_lease(granted: &GrantedLease) -> Value {
     let lease = &granted.lease.lease;
     json!({
@@ -161,7 +162,7 @@ fn new_lease(granted: &GrantedLease) -> Value {
     })
 }
 
-/// What changes, the dates in any case, and the reservations as they would be.
+/// The changed fields of a lease. Both dates and the resulting reservations are always included.
 fn changed_lease(now: &GrantedLease, then: &GrantedLease) -> Value {
     let (before, lease) = (&now.lease.lease, &then.lease.lease);
     let mut changed = Map::new();
@@ -177,7 +178,7 @@ fn changed_lease(now: &GrantedLease, then: &GrantedLease) -> Value {
     Value::Object(changed)
 }
 
-/// The lease as answers have it, with what its reservations were given.
+/// The lease as in API responses, with the allocations of its reservations.
 fn full_lease(granted: &GrantedLease) -> Value {
     let lease = &granted.lease.lease;
     let mut full = serde_json::to_value(Lease::from(granted.lease.as_ref())).unwrap_or_default();
@@ -189,8 +190,8 @@ fn full_lease(granted: &GrantedLease) -> Value {
     full
 }
 
-/// The reservations without some fields, each with its own allocations: Blazar mixes up those of reservations
-/// of one type (W27).
+/// Reservations without some fields, each with its own allocations. Blazar mixes up the allocations of
+/// reservations with the same type (W27).
 fn reservations(granted: &GrantedLease, without: &[&str]) -> Value {
     let shown = Lease::from(granted.lease.as_ref()).reservations;
     let pairs = shown.iter().zip(&granted.lease.lease.reservations);

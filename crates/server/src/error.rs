@@ -1,4 +1,4 @@
-//! Answers to requests that have no effect: status, text and shape as clients know them (API-errors).
+//! Error responses: status, message and body as clients expect them (API-errors).
 
 use std::time::Duration;
 
@@ -48,10 +48,11 @@ pub(crate) struct AuthError {
     pub message: String,
 }
 
-/// Most characters of a message, and of a hint, whatever they quote. Those of the service are shorter.
+/// Maximum length of a message or hint in characters, including anything it quotes. The service's own texts
+/// are shorter.
 const MOST_CHARACTERS: usize = 2000;
 
-/// The beginning of a text, if it is longer than an answer may be.
+/// Truncates a text to the maximum length.
 fn bounded(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(MOST_CHARACTERS) {
         text.truncate(end);
@@ -60,30 +61,30 @@ fn bounded(mut text: String) -> String {
     text
 }
 
-/// Why a request has no effect.
+/// Error of a request that had no effect.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
     message: String,
     hint: Option<String>,
     offers: Vec<Offer>,
-    /// With what one can log in.
+    /// Login methods of the console.
     logins: &'static [&'static str],
     shape: Shape,
-    /// When the client may ask again, seconds from now.
+    /// Seconds until the client can retry.
     retry_after: Option<u64>,
-    /// There is not enough of what is asked for: the operator says which status that has.
+    /// Reports too little capacity. The operator can configure the status of such errors.
     shortage: bool,
-    /// Where to get a token, for `WWW-Authenticate`.
+    /// Keystone's challenge for `WWW-Authenticate`.
     keystone: Option<Box<HeaderValue>>,
 }
 
-/// The extension of an answer that says that there is not enough of what is asked for: the error, to be written again
-/// with the status that the operator has set.
+/// Response extension of an error that reports too little capacity. The error is written again with the
+/// configured status.
 #[derive(Clone, Debug)]
 struct Shortage(ApiError);
 
-/// The shapes of bodies.
+/// Format of the body.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Application,
@@ -92,9 +93,9 @@ enum Shape {
 }
 
 impl ApiError {
-    /// An error of the service, in the words of the message.
+    /// An error in the service's own format.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        // The store and the fleet come back by themselves, mostly.
+        // The store and the fleet usually recover by themselves.
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(5);
         Self {
             status,
@@ -109,33 +110,33 @@ impl ApiError {
         }
     }
 
-    /// An error of a request that does not come to its handler.
+    /// An error of a request that has not reached a handler.
     pub fn framework(status: StatusCode, message: impl Into<String>) -> Self {
         Self { shape: Shape::Framework, ..Self::new(status, message) }
     }
 
-    /// No or wrong credentials; browsers ask for a password if that can help.
+    /// Missing or invalid credentials. If `basic` is set, browsers ask for a password.
     pub fn unauthorized(basic: bool) -> Self {
         let message = "The request you have made requires authentication.";
         Self { shape: Shape::Auth { basic }, ..Self::new(StatusCode::UNAUTHORIZED, message) }
     }
 
-    /// The same with what one can log in with.
+    /// Adds the login methods of the console.
     pub fn with_logins(self, logins: &'static [&'static str]) -> Self {
         Self { logins, ..self }
     }
 
-    /// The same in other words.
+    /// Replaces the message.
     pub fn saying(self, message: &str) -> Self {
         Self { message: bounded(message.to_owned()), ..self }
     }
 
-    /// The same, which says where tokens are had.
+    /// Adds a challenge that tells clients where to get a token.
     pub fn naming_keystone(self, challenge: Option<&HeaderValue>) -> Self {
         Self { keystone: challenge.cloned().map(Box::new), ..self }
     }
 
-    /// Who knows who the caller is cannot be asked.
+    /// Keystone is unavailable, so the caller can't be identified.
     pub fn keystone_away(wait: Duration) -> Self {
         let message = "Keystone cannot be asked whether the token is valid; try again later";
         Self {
@@ -144,63 +145,64 @@ impl ApiError {
         }
     }
 
-    /// An error of the local Keystone, in the shape that Keystone has.
+    /// An error of the local Keystone, in Keystone's format.
     pub fn identity(status: StatusCode, message: impl Into<String>) -> Self {
         Self { shape: Shape::Auth { basic: false }, ..Self::new(status, message) }
     }
 
-    /// The policy says no.
+    /// The policy denies the request.
     pub fn forbidden(rule: Rule) -> Self {
         let message = format!("Policy doesn't allow {} to be performed", rule.name());
         Self::new(StatusCode::FORBIDDEN, message)
     }
 
-    /// There is no such lease, host and so on, and its identifier is none at all.
+    /// No object of this kind has this identifier, which can be malformed.
     pub fn not_found(kind: &str, id: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("Object with {{'{kind}': '{}'}} not found", Quoted(id)))
     }
 
-    /// The client asks too often.
+    /// The client exceeds its rate limit.
     pub fn too_many(wait: Duration) -> Self {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         let message = format!("Too many requests: the next is answered in {seconds} s");
         Self { retry_after: Some(seconds), ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
     }
 
-    /// Too many of the client's requests are not answered yet.
+    /// The client has too many concurrent requests.
     pub fn too_many_at_once() -> Self {
         let message = "Too many requests at once: wait for answers";
         Self { retry_after: Some(1), ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
     }
 
-    /// Too many bytes of the client's requests and responses are in memory.
+    /// The client's requests and responses take too much memory.
     pub fn too_many_bytes() -> Self {
         let message =
             "Too many large requests or unread responses at once: read the responses, then try again";
         Self { retry_after: Some(1), ..Self::new(StatusCode::TOO_MANY_REQUESTS, message) }
     }
 
-    /// A fault of the service. What it is goes to the log.
+    /// An internal error. Details are only in the log.
     pub fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
     }
 
-    /// There is not enough of what is asked for. The status is that of [`crate::Config::shortage_status`] by default.
+    /// Too little capacity. The status is the default of [`crate::Config::shortage_status`], until the
+    /// configured one replaces it.
     pub fn shortage(message: impl Into<String>) -> Self {
         Self { shortage: true, ..Self::new(StatusCode::BAD_REQUEST, message) }
     }
 
-    /// The same with what could be had instead.
+    /// Adds alternatives to the request.
     pub fn with_offers(self, offers: Vec<Offer>) -> Self {
         Self { offers, ..self }
     }
 
-    /// The same, of one date of several.
+    /// Prefixes the message with the date that the error concerns.
     pub fn on(self, date: &str) -> Self {
         Self { message: format!("{date}: {}", self.message), ..self }
     }
 
-    /// The same with one more hint, if there is any.
+    /// Appends a hint, if there is one.
     pub fn adding_hint(self, more: Option<String>) -> Self {
         let hint = [self.hint.clone(), more].into_iter().flatten().collect::<Vec<_>>().join("; ");
         self.with_hint((!hint.is_empty()).then_some(hint))
@@ -210,10 +212,10 @@ impl ApiError {
         Self { hint: hint.map(bounded), ..self }
     }
 
-    /// What became of a new lease.
+    /// Error of the creation of a lease.
     pub fn of_creation(error: ServiceError) -> Self {
         match error {
-            // As in Blazar: a new lease that is too long is not authorised, a change is malformed.
+            // As in Blazar, a new lease that exceeds a limit is forbidden, and such a change is malformed.
             ServiceError::Refused(Refusal::Enforcement(limit)) => {
                 Self::new(StatusCode::FORBIDDEN, limit.to_string()).with_hint(Some(limit.hint()))
             }
@@ -229,7 +231,7 @@ impl From<RequestError> for ApiError {
     }
 }
 
-/// What is not allowed is forbidden; what cannot be is wrong.
+/// Preemptible instances that aren't allowed are forbidden, and contradictory requests are malformed.
 fn not_preemptible(why: &NotPreemptible) -> StatusCode {
     match why {
         NotPreemptible::NotAllowed | NotPreemptible::MarkNotAllowed(_) => StatusCode::FORBIDDEN,
@@ -279,8 +281,8 @@ impl From<ServiceError> for ApiError {
     }
 }
 
-/// Whether there is not enough of what is asked for, or no telling whether there is within the work that a decision may
-/// cost. Blazar answers 500; addresses are 400 there as well.
+/// Whether a refusal reports too little capacity, or that the decision exceeded its work limit before it
+/// could tell. Blazar answers 500. For floating IPs it answers 400, so they aren't included.
 fn is_shortage(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::NotEnough { resource: Resource::Hosts(_) | Resource::Slots(_), .. }
@@ -292,12 +294,12 @@ fn is_shortage(refusal: &Refusal) -> bool {
     }
 }
 
-/// The status of a refusal that is no shortage.
+/// Status of a refusal for another reason than capacity.
 fn refused(refusal: &Refusal) -> StatusCode {
     match refusal {
         Refusal::Terms(TermsError::BeforeEndOutOfLimits) | Refusal::Quota(_) => StatusCode::FORBIDDEN,
         Refusal::NoHunt { refusal, .. } | Refusal::EndsTooLate { refusal, .. } => refused(refusal),
-        // Its client has gone.
+        // The client has disconnected.
         Refusal::Canceled => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::Busy
         | Refusal::ResourceType(_)
@@ -329,7 +331,7 @@ fn refused(refusal: &Refusal) -> StatusCode {
     }
 }
 
-/// Writes the answer again with the status that the operator has set, if it says that there is not enough.
+/// If the response reports too little capacity, writes it again with the configured status.
 pub(crate) fn with_shortage_status(response: Response, status: StatusCode) -> Response {
     match response.extensions().get::<Shortage>() {
         Some(Shortage(error)) if error.status != status => {

@@ -1,4 +1,4 @@
-//! Parts of requests as handlers take them; what is wrong with them is said in the service's shapes.
+//! Axum extractors. They reject requests with errors in the service's own format.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -20,22 +20,22 @@ use crate::error::ApiError;
 use crate::public::limited;
 use crate::request::{RequestId, peer};
 
-/// Longest body of a login, in bytes.
+/// Maximum length of a login's body, in bytes.
 const LONGEST_LOGIN: usize = 1 << 16;
 
 impl FromRequestParts<App> for Session {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
-        // It is absent only where a handler of a public address asks for it.
+        // Absent only if the handler of a public route asks for it.
         parts.extensions.get::<Session>().cloned().ok_or_else(|| ApiError::unauthorized(false))
     }
 }
 
-/// Where a request comes from, and which one it is.
+/// Client address and identifier of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
-    /// The other side's address, if there is a socket.
+    /// `None` without a socket.
     pub peer: Option<IpAddr>,
     /// `req-...`.
     pub request_id: String,
@@ -50,25 +50,25 @@ impl FromRequestParts<App> for Origin {
     }
 }
 
-/// The body as it came. Handlers read it as JSON after they have asked the policy.
+/// The raw body. Handlers parse it after they have checked the policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
-    /// The body.
     pub bytes: Bytes,
-    /// How large its parts may be.
+    /// Limits on the size of its parts.
     parts: api::v1::Limits,
 }
 
 impl Body {
-    /// The JSON in it, of which no part is too large; nothing counts as an empty object, as in Blazar.
+    /// Parses the body as JSON and checks the size of its parts. As in Blazar, an empty body counts as an
+    /// empty object.
     pub fn json(&self) -> Result<Value, RequestError> {
         let value = self.passing()?;
         self.parts.check(&value)?;
         Ok(value)
     }
 
-    /// The same with parts of any size, of which nothing is kept: a login, in which names and passwords are whatever they are,
-    /// or what Nova says of a server.
+    /// Like [`Self::json`], but without size limits, for content that isn't stored: logins, whose names and
+    /// passwords can be anything, and what Nova reports of a server.
     pub fn passing(&self) -> Result<Value, RequestError> {
         if self.bytes.iter().all(u8::is_ascii_whitespace) {
             return Ok(Value::Object(serde_json::Map::new()));
@@ -87,11 +87,11 @@ impl FromRequest<App> for Body {
 }
 
 impl Body {
-    /// Reads a body of so many bytes at most, as long as a client may take to send it.
+    /// Reads a body of at most `longest` bytes, within the time limit for sending one.
     pub async fn read(request: Request, app: &App, longest: usize) -> Result<Self, ApiError> {
         let limits = app.inner.config.limits;
         let read = bytes(request.into_body(), longest);
-        // Who does not finish a request keeps the server from ending no longer than that.
+        // On shutdown, an unfinished request delays the server by at most this time.
         let stopping = async {
             app.stopping().await;
             tokio::time::sleep(limits.stop_read_time).await;
@@ -109,7 +109,7 @@ impl Body {
     }
 }
 
-/// All of a body, if it is so long at most.
+/// Reads a whole body of at most `longest` bytes.
 async fn bytes(body: axum::body::Body, longest: usize) -> Result<Bytes, ApiError> {
     let too_long = || {
         let message = format!("The body of a request may be {longest} bytes long");
@@ -121,7 +121,7 @@ async fn bytes(body: axum::body::Body, longest: usize) -> Result<Bytes, ApiError
     let mut pieces = body.into_data_stream();
     let mut all = Vec::new();
     while let Some(piece) = pieces.next().await {
-        // Of a client that went away nobody reads the answer.
+        // If the client has disconnected, this response is lost.
         let piece = piece.map_err(|error| {
             let message = format!("The body of the request cannot be read: {}", Quoted(&error.to_string()));
             ApiError::new(StatusCode::BAD_REQUEST, message)
@@ -134,22 +134,21 @@ async fn bytes(body: axum::body::Body, longest: usize) -> Result<Bytes, ApiError
     Ok(all.into())
 }
 
-/// How long a body may be. Of somebody of whom nothing is known yet, no more is read than a name and a password.
+/// Maximum length of a body. Before authentication, it may only be as large as a user name and a password.
 fn longest(limits: &Limits, path: &str) -> usize {
     if limited(path) { limits.body_bytes.min(LONGEST_LOGIN) } else { limits.body_bytes }
 }
 
-/// What comes after the question mark. Of several values of a name the last counts; empty ones count as absent.
+/// Query parameters. The last value of a repeated parameter counts, and an empty value counts as absent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options(BTreeMap<String, String>);
 
 impl Options {
-    /// The text of that name.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
 
-    /// The value of that name, if it is one.
+    /// Parses a parameter. `None` if it is absent.
     pub fn parsed<T>(&self, name: &str, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, ApiError> {
         self.text(name)
             .map(|text| {
@@ -160,12 +159,12 @@ impl Options {
             .transpose()
     }
 
-    /// How many entries a list is to have at most, if it is said.
+    /// Maximum number of list entries. `None` if the client sets no limit.
     pub fn limit(&self) -> Result<Option<u32>, ApiError> {
         self.parsed("limit", |text| text.parse().ok().filter(|limit| (1..=LARGEST).contains(limit)))
     }
 
-    /// Yes or no; no if absent.
+    /// A boolean, false if absent.
     pub fn truth(&self, name: &str) -> Result<bool, ApiError> {
         let read = |text: &str| match text.to_ascii_lowercase().as_str() {
             "true" | "1" => Some(true),
@@ -175,7 +174,7 @@ impl Options {
         Ok(self.parsed(name, read)?.unwrap_or(false))
     }
 
-    /// Whether there is anything of that name: any text counts as yes (API-hosts).
+    /// Whether the parameter is set. Any text counts as true (API-hosts).
     pub fn is_set(&self, name: &str) -> bool {
         self.text(name).is_some()
     }

@@ -1,7 +1,8 @@
-//! Limits the bytes of requests and responses in memory, for each client and for all of them. So a client that doesn't
-//! read its responses, or doesn't finish its requests, fills only its own share.
+//! Limits the bytes of requests and responses in memory, for each client and in total. So a client that
+//! doesn't read its responses, or doesn't finish its requests, fills only its own share.
 //!
-//! Only responses of known length count. The others are written while they are sent, one piece at a time.
+//! Only responses of known length count. Responses of unknown length are written while they are sent, one
+//! piece at a time.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -44,7 +45,6 @@ pub(crate) struct Share {
 }
 
 impl Held {
-    /// Returns an empty share of the client.
     pub fn share(self: &Arc<Self>, client: Client) -> Share {
         Share { held: Arc::clone(self), client, bytes: AtomicU64::new(0), refused: AtomicBool::new(false) }
     }
@@ -69,12 +69,12 @@ impl Share {
         false
     }
 
-    /// Adds bytes whatever the limits are.
+    /// Adds bytes regardless of the limits.
     pub fn add_anyway(&self, bytes: u64) {
         self.count(&mut self.held.sums(), bytes);
     }
 
-    /// Whether bytes didn't fit.
+    /// Whether [`Self::add`] has rejected bytes.
     pub fn was_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
     }
@@ -102,7 +102,7 @@ impl Drop for Share {
     }
 }
 
-/// A request body whose bytes count as they are received. It breaks off when they don't fit.
+/// A request body whose bytes count as they are received. Reading it fails when they don't fit.
 pub(crate) struct Received {
     pub body: Body,
     pub share: Arc<Share>,

@@ -1,15 +1,31 @@
-//! The leasing service over HTTP: version 1 of the reservation API as Blazar's clients know it, who may come in,
-//! and who may do what.
+//! HTTP server of the leasing service: version 1 of the reservation API as Blazar's clients know it, with
+//! authentication, policy and limits.
 //!
 //! ```text
-//! request ─► number, log, count ─► who? ─► which version? ─► route ─► may they? ─► read ─► service ─► answer
-//!            middleware::context   auth    middleware::      routes   policy      api
+//! request ─► context ─► authenticate ─► version ─► handler ─► policy ─► parse ─► service ─► response
+//!            id, log,   auth            middleware  routes     policy    api
+//!            metrics
 //! ```
 //!
-//! [`App`] is the server without sockets, [`router`] serves requests with it, [`bind`] and [`serve`] add the
-//! sockets. Nothing is decided here: requests are read by the crate `api` and given to the crate `service`. A
-//! handler asks the policy first, then reads the body, and hands changes over to a task of their own, which ends
-//! even if the client goes away.
+//! [`App`] is the server without sockets, built from a [`Config`]. [`router`] serves requests with it, and
+//! [`bind`] and [`serve`] add sockets and TLS. [`mistakes`] and [`warnings`] check settings without serving.
+//!
+//! - An [`Authenticator`] turns [`Credentials`] into an [`Identity`], or returns a [`Denial`].
+//! - A [`Policy`] decides whether an identity fulfills a [`Rule`] for a [`Target`].
+//! - [`push_notifications`] and [`hear_the_cloud`] run beside the server. They send notifications to
+//!   listeners, and receive those of the cloud's services.
+//! - [`ExternalService`] lets a service with Blazar's protocol approve leases.
+//! - [`UsersFile`], [`hash_password`] and [`hash_token`] are for commands that manage credentials.
+//!
+//! To create a lease, the handler checks the policy, the crate `api` parses the body, and the crate `service`
+//! makes the decision in a task of its own. `error::ApiError` turns a refusal into a status and a body.
+//!
+//! No decision about leases is made here. A route requires valid credentials unless `public` lists it. A
+//! request uses the users, tokens and rules that were in force when it arrived, even after a reload. Once
+//! something is committed, a change runs to its end even if the client disconnects.
+//!
+//! Start reading at `router.rs`, which has all routes and the order of the middleware. `app.rs` has the state
+//! that requests share.
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 

@@ -1,5 +1,6 @@
-//! Long lists, read and written while they are sent. A client that reads nothing holds one chunk in memory, and its
-//! request counts as under way until the client reads the rest or disconnects.
+//! Responses with long lists, which are read and written while they are sent. A client that reads nothing
+//! holds one chunk in memory, and its request counts as under way until the client reads the rest or
+//! disconnects.
 
 use std::sync::Arc;
 
@@ -23,24 +24,24 @@ pub(crate) const CHUNK: usize = 1000;
 /// Reads the next chunk; `None` at the end.
 type More<T> = Box<dyn FnMut() -> Option<Vec<T>> + Send>;
 
-/// The response `{"FIELD": [...]}`.
+/// A response `{"FIELD": [...]}`.
 pub(crate) struct Listing<T, W> {
     items: std::vec::IntoIter<T>,
-    /// What comes after these.
+    /// Source of further items.
     more: Option<More<T>>,
     show: Box<dyn Fn(&T) -> W + Send>,
-    /// What comes after the list.
+    /// JSON after the last item.
     end: String,
-    /// What is written, and not sent yet.
+    /// Bytes written but not sent.
     written: Vec<u8>,
     any: bool,
     done: bool,
-    /// The request of the client, which counts until everything is sent.
+    /// Counts the client's request as under way until everything is sent.
     asked: Arc<Asked>,
 }
 
 impl<T, W: Serialize> Listing<T, W> {
-    /// Of these, as they are shown.
+    /// `show` converts an item for the response.
     pub fn new(
         session: &Session,
         field: &str,
@@ -63,12 +64,12 @@ impl<T, W: Serialize> Listing<T, W> {
         }
     }
 
-    /// With what comes after these items: a chunk each time, which may be empty, and none at the end.
+    /// Appends chunks, which can be empty, until `more` returns `None`.
     pub fn then(self, more: impl FnMut() -> Option<Vec<T>> + Send + 'static) -> Self {
         Self { more: Some(Box::new(more)), ..self }
     }
 
-    /// With another field after the list.
+    /// Adds a field after the list.
     pub fn with(self, field: &str, value: &impl Serialize) -> Result<Self, ApiError> {
         let value = serde_json::to_string(value).map_err(|error| unwritten(&error))?;
         let end = format!("{},\"{field}\":{value}", self.end);
@@ -88,7 +89,7 @@ impl<T, W: Serialize> Listing<T, W> {
         self.piece()
     }
 
-    /// The next piece; nothing if all is written.
+    /// Writes the next piece. `None` at the end.
     fn piece(&mut self) -> Result<Option<Bytes>, serde_json::Error> {
         if self.done {
             return Ok(None);
@@ -97,7 +98,8 @@ impl<T, W: Serialize> Listing<T, W> {
             let Some(item) = self.items.next() else {
                 if let Some(items) = self.more.as_mut().and_then(|more| more()) {
                     self.items = items.into_iter();
-                    // Others have their turn after each chunk, also if there is little in it.
+                    // End the piece after each chunk, even a small one, so that other requests get their
+                    // turn.
                     break;
                 }
                 self.written.extend_from_slice(self.end.as_bytes());
@@ -120,7 +122,7 @@ fn unwritten(error: &serde_json::Error) -> ApiError {
 }
 
 impl<T: Send + 'static, W: Serialize + 'static> Listing<T, W> {
-    /// A response that has a length if the list is short.
+    /// Sends the list. The response has a length if it fits into one piece.
     pub async fn respond(mut self) -> Response {
         let first = match self.piece_in_turn().await {
             Ok(first) => first.unwrap_or_default(),
@@ -137,15 +139,15 @@ fn pieces<T, W: Serialize>(
 ) -> impl stream::Stream<Item = Result<Bytes, serde_json::Error>> {
     let pieces = stream::unfold((Some(first), listing), async |(first, mut listing)| {
         let mut piece = Ok(first);
-        // Of a chunk that had nothing for the list, there is nothing to send.
+        // A chunk without any item for the list gives an empty piece, which isn't sent.
         while matches!(&piece, Ok(piece) if piece.as_ref().is_none_or(Bytes::is_empty)) && !listing.done {
-            // A client that takes all at once does not keep a worker to itself.
+            // Yield, so that a fast reader doesn't keep a worker to itself.
             tokio::task::yield_now().await;
             piece = listing.piece_in_turn().await;
         }
         piece.transpose().map(|piece| (piece, (None, listing)))
     });
-    // Whoever compresses them asks once more after the end.
+    // The compression layer polls once more after the end.
     pieces.fuse()
 }
 
@@ -209,7 +211,6 @@ mod tests {
         assert!(pieces > 5, "{pieces}");
     }
 
-    /// Chunks of these lengths.
     fn chunks(lengths: Vec<u32>) -> impl FnMut() -> Option<Vec<u32>> + Send {
         let mut lengths = lengths.into_iter();
         move || lengths.next().map(|length| (0..length).collect())

@@ -1,4 +1,4 @@
-//! Figures for Prometheus.
+//! Prometheus metrics.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,16 +17,16 @@ use service::{Service, Statistics};
 
 use crate::connections::Places;
 
-/// Limits of the histogram's buckets, seconds.
+/// Upper bounds of the histogram's buckets, in seconds.
 const BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
 
-/// What became of an attempt to push a notification.
+/// Outcome of an attempt to push a notification.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Push {
     Delivered,
-    /// It is tried again.
+    /// The push will be retried.
     Failed,
-    /// The listener rejects it; it is passed over.
+    /// The listener rejected the notification, which is skipped.
     Refused,
 }
 
@@ -71,7 +71,7 @@ struct CheckLabels {
     outcome: &'static str,
 }
 
-/// Counts what became of tokens of a cloud's Keystone.
+/// Counts checks of Keystone tokens by outcome.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TokenChecks(Family<CheckLabels, Counter>);
 
@@ -90,33 +90,33 @@ impl TokenChecks {
         self.0.get_or_create(&CheckLabels { outcome }).inc();
     }
 
-    /// Keystone need not be asked.
+    /// The result was cached, without a request to Keystone.
     pub fn cached(&self) {
         self.count("cached");
     }
 
-    /// Keystone knows it.
+    /// Keystone accepted the token.
     pub fn valid(&self) {
         self.count("valid");
     }
 
-    /// Keystone does not know it, or it is of no use here.
+    /// Keystone doesn't know the token, or it is of no use for this service.
     pub fn refused(&self) {
         self.count("refused");
     }
 
-    /// Keystone gave no usable answer to a client's token.
+    /// Keystone gave no usable response for a client's token.
     pub fn unchecked(&self) {
         self.count("unchecked");
     }
 
-    /// Keystone did not validate the service's own token.
+    /// Keystone didn't validate the service's own token.
     pub fn failed(&self) {
         self.count("failed");
     }
 }
 
-/// All figures.
+/// All metrics.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
@@ -134,7 +134,8 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Of requests, of that service, of what its connections take, and of listeners of these names.
+    /// Registers metrics of requests, of the service, of its connections, and of the listeners with these
+    /// names.
     pub fn new(service: &Arc<Service>, places: &Arc<Places>, listeners: &[&'static str]) -> Self {
         let mut registry = Registry::with_prefix("allot");
         let requests = Family::default();
@@ -148,7 +149,7 @@ impl Metrics {
             durations.clone(),
         );
         let pushes = Family::<PushLabels, Counter>::default();
-        // All are there from the beginning: what was never counted cannot be seen to have risen.
+        // Create all series at the start: an increase is invisible in a series that first appears with it.
         for &listener in listeners {
             for push in Push::ALL {
                 drop(pushes.get_or_create(&PushLabels { listener, outcome: push.name() }));
@@ -176,14 +177,13 @@ impl Metrics {
         Self { registry, requests, durations, pushes, heard, failed_logins, token_checks }
     }
 
-    /// What counts tokens of a cloud's Keystone.
+    /// Counters for checks of Keystone tokens.
     pub fn token_checks(&self) -> TokenChecks {
         self.token_checks.clone()
     }
 
-    /// Counts a request.
     pub fn served(&self, method: &Method, route: &str, status: StatusCode, elapsed: Duration) {
-        // Methods can be made up by callers.
+        // Callers can send made-up methods.
         let known = [Method::GET, Method::HEAD, Method::OPTIONS, Method::POST, Method::PUT, Method::PATCH];
         let known = known.contains(method) || *method == Method::DELETE;
         let method = if known { method.to_string() } else { "other".to_owned() };
@@ -193,12 +193,11 @@ impl Metrics {
         self.requests.get_or_create(&labels).inc();
     }
 
-    /// Counts an attempt to push a notification.
     pub fn pushed(&self, listener: &'static str, push: Push) {
         self.pushes.get_or_create(&PushLabels { listener, outcome: push.name() }).inc();
     }
 
-    /// Counts a notification of a cloud's services.
+    /// Counts a notification from another service of the cloud.
     pub fn heard(&self) {
         self.heard.inc();
     }
@@ -208,21 +207,21 @@ impl Metrics {
         self.failed_logins.get_or_create(&LoginLabels { method }).inc();
     }
 
-    /// All figures, in the `OpenMetrics` text format.
+    /// All metrics in the `OpenMetrics` text format.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
         Ok(text)
     }
 
-    /// All figures, in the text format of Prometheus 0.0.4.
+    /// All metrics in Prometheus text format 0.0.4.
     pub fn older_text(&self) -> Result<String, fmt::Error> {
         self.text().map(|text| in_older_format(&text))
     }
 }
 
-/// Text in the `OpenMetrics` format, in that of Prometheus 0.0.4. In it a counter's description bears the name of its
-/// sample, which ends in `_total`, and there are no units and no mark of the end.
+/// Converts `OpenMetrics` text to Prometheus text format 0.0.4, in which descriptions of counters have the
+/// name of the sample (ending in `_total`), and units and the end marker don't exist.
 fn in_older_format(text: &str) -> String {
     let name_of_counter =
         |line: &'_ str| Some(line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?.to_owned());
@@ -243,7 +242,7 @@ fn in_older_format(text: &str) -> String {
     older
 }
 
-/// Figures that the service knows when it is asked.
+/// Metrics read from the service at scrape time.
 #[derive(Debug)]
 struct OfService(Weak<Service>);
 
@@ -327,7 +326,7 @@ impl Collector for OfService {
     }
 }
 
-/// Figures of connections.
+/// Metrics of client connections.
 #[derive(Debug)]
 struct OfConnections(Arc<Places>);
 

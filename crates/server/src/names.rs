@@ -1,5 +1,5 @@
-//! Names of users and projects beside their identifiers, as requests have shown them since the service was started: for
-//! people who read lists. Nothing is decided by them.
+//! Names of users and projects, for display next to their identifiers. They are learned from requests since
+//! the service started, and never affect decisions.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
@@ -8,22 +8,22 @@ use api::v1::KnownNames;
 
 use crate::auth::Identity;
 
-/// So many users, and so many projects, are remembered.
+/// Maximum number of users, and of projects, that are remembered.
 const MOST: usize = 10_000;
 
-/// What people call users and projects.
+/// Display names of users and projects, by identifier.
 #[derive(Debug, Default)]
 pub(crate) struct NameBook(RwLock<KnownNames>);
 
 impl NameBook {
-    /// Remembers what somebody who was let in is called.
+    /// Remembers the names in an authenticated identity.
     pub fn note(&self, identity: &Identity) {
         let Identity { user, project, names, .. } = identity;
         let is_news = |known: &KnownNames| {
             differs(&known.users, &user.0, &names.user)
                 || differs(&known.projects, &project.0, &names.project)
         };
-        // Nearly always it is known, and requests do not wait for each other.
+        // Most names are known already, so requests usually share the read lock.
         if is_news(&self.0.read().unwrap_or_else(PoisonError::into_inner)) {
             let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
             enter(&mut known.users, &user.0, &names.user);
@@ -31,7 +31,6 @@ impl NameBook {
         }
     }
 
-    /// All that is remembered.
     pub fn known(&self) -> KnownNames {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -45,7 +44,7 @@ fn enter(known: &mut BTreeMap<String, String>, id: &str, name: &str) {
     if !differs(known, id, name) {
         return;
     }
-    // Any of them may go: it comes back with its next request.
+    // Any entry can go: it returns with the next request of its owner.
     if known.len() >= MOST && !known.contains_key(id) {
         known.pop_last();
     }

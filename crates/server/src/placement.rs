@@ -1,10 +1,10 @@
-//! Answers to questions about clusters: each is a process of the program's own, as the commands `allot hbal`, `drain`,
-//! `whatif` and `fit` are, so that the answers are the same, and whatever somebody sends costs a bounded share of the
-//! machine: processor time, memory, what is written. When the client leaves, the process ends.
+//! Answers questions about clusters. Each question runs in a process of the same program, like the commands
+//! `allot hbal`, `drain`, `whatif` and `fit`. So the answers are the same, and any input costs a bounded
+//! amount of processor time, memory and output. The process ends when the client disconnects.
 //!
-//! There are two lanes. Short bodies are computed first, in places of their own, each for a [`SLICE`]; a question that
-//! takes more starts again in the lane of long bodies, so that no question keeps quick ones waiting. In each lane a
-//! project has a share of the queue, so that the users of one project can't fill it.
+//! There are two lanes. Questions with short bodies run first, in slots of their own, each for one [`SLICE`].
+//! A question that takes longer restarts in the lane for long bodies, so it never delays quick ones. In each
+//! lane, a project has a share of the queue, so the users of one project can't fill it.
 
 mod described;
 pub(crate) mod fleet;
@@ -33,42 +33,43 @@ use crate::error::ApiError;
 use crate::rate::Client;
 use crate::unanswered::{Asked, Unanswered};
 
-/// Questions of the long lane that are taken on, for each that is computed at once: the others wait. So many of them may
-/// be of one project.
+/// Long lane: admitted questions per compute slot, in total and for each project. Questions without a slot
+/// wait.
 const TAKEN_ON: usize = 8;
 const TAKEN_ON_OF_PROJECT: usize = 2;
 
-/// Bodies with fewer bytes are of the short lane.
+/// Size in bytes below which a body goes to the short lane.
 const SHORT_BYTES: u64 = 100_000;
 
-/// Questions of the short lane that are taken on, those of one project, and those that are computed at once.
+/// Short lane: number of admitted questions in total and for each project, and of questions computed at a
+/// time.
 const SHORT_TAKEN_ON: usize = 64;
 const SHORT_TAKEN_ON_OF_PROJECT: usize = 16;
 const SHORT_AT_ONCE: usize = 4;
 
-/// Time and memory (MiB) that a question has in the short lane.
+/// Time and memory (MiB) of a question in the short lane.
 const SLICE: Duration = Duration::from_secs(1);
 const SLICE_MEMORY_MIB: u32 = 256;
 
-/// A question may take so many times its processor time, from when it is computed to its end.
+/// Wall-clock limit of a computation, as a multiple of its processor time.
 const WALL_FACTOR: u32 = 3;
 
-/// Most bytes of an answer.
+/// Maximum length of an answer, in bytes.
 const MOST_ANSWERED: u64 = 16 << 20;
-/// Most bytes of a complaint.
+/// Maximum length of the captured standard error, in bytes.
 const MOST_COMPLAINED: u64 = 1 << 16;
 
-/// Who may ask now, and what is computed.
+/// Admits questions about clusters and computes the answers.
 #[derive(Debug)]
 pub(crate) struct Placement {
     config: PlacementConfig,
-    /// One question of each user.
+    /// Allows each user of a project one question at a time.
     by_user: Arc<Unanswered>,
     short: Lane,
     long: Lane,
 }
 
-/// A queue, and the places where its questions are computed.
+/// A queue and the slots in which its questions are computed.
 #[derive(Debug)]
 struct Lane {
     by_project: Arc<Unanswered>,
@@ -93,7 +94,7 @@ impl Lane {
 
     fn queue(&self, project: &ProjectId) -> Result<Queued, ApiError> {
         let of_all = Arc::clone(&self.taken_on).try_acquire_owned().ok();
-        // All users of the project are one.
+        // One key for all users of the project.
         let project = Client::User(UserId(String::new()), project.clone());
         let queued = self.by_project.ask(project).zip(of_all);
         let queued = queued.map(|(of_project, of_all)| Queued { _of_project: of_project, _of_all: of_all });
@@ -101,7 +102,7 @@ impl Lane {
     }
 }
 
-/// A question that is taken on, until it is dropped.
+/// An admitted question. It leaves the queue when dropped.
 pub(crate) struct TakenOn {
     project: ProjectId,
     is_short: bool,
@@ -120,18 +121,17 @@ impl Placement {
         }
     }
 
-    /// The names of clusters.
     pub fn clusters(&self) -> impl Iterator<Item = &String> {
         self.config.clusters.keys()
     }
 
-    /// The longest body with a cluster.
+    /// Maximum length of a body with a cluster, in bytes.
     pub fn cluster_bytes(&self) -> usize {
         self.config.cluster_bytes
     }
 
-    /// Takes a question on before it is read, so that what waits is bounded; refuses if too many are. `bytes` is the
-    /// length of its body as it is declared, `None` if it isn't.
+    /// Admits a question before its body is read, so the number of waiting questions is bounded. Rejects it
+    /// if the queue is full. `bytes` is the declared length of the body, `None` if it isn't declared.
     pub fn take_on(&self, user: UserId, project: ProjectId, bytes: Option<u64>) -> Result<TakenOn, ApiError> {
         let client = Client::User(user, project.clone());
         let own = self.by_user.ask(client).ok_or_else(ApiError::too_many_at_once)?;
@@ -140,7 +140,7 @@ impl Placement {
         Ok(TakenOn { project, is_short, queued, _own: own })
     }
 
-    /// The answer: a JSON document, as the command prints it.
+    /// Computes the answer: the JSON document that the command prints.
     pub async fn answer(
         &self,
         question: PlacementQuestion,
@@ -177,8 +177,8 @@ impl Placement {
             }
         }
         let Ok(_turn) = self.long.computed.acquire().await else { return Err(ApiError::internal()) };
-        // Each description keeps a file open, and open files are limited. So questions create it only after they
-        // waited.
+        // Each description keeps a file open, and open files are limited. So it is created only after the
+        // wait.
         let directory = match described {
             Some(directory) => directory,
             None => Described::new(&request.cluster).await?,
@@ -187,7 +187,7 @@ impl Placement {
         self.read(question, request, &directory, ended)
     }
 
-    /// Time of a question from when it is computed to its end.
+    /// Wall-clock limit of a computation in the long lane.
     fn wall(&self) -> Duration {
         self.config.compute_time.saturating_mul(WALL_FACTOR)
     }
@@ -199,7 +199,6 @@ impl Placement {
         }
     }
 
-    /// The command that answers the question.
     fn command(
         program: &Path,
         limits: Limits,
@@ -217,15 +216,17 @@ impl Placement {
         if !request.operands.is_empty() {
             command.arg("--").args(&request.operands);
         }
-        // No setting of the service is one of the question, and the directory has no path of the client's.
+        // The service's environment must not act as options of the question, and relative paths from the
+        // client must not lead to files of the service.
         command.env_clear().current_dir(directory.path());
-        // Otherwise the program's allocator has a gigabyte from the beginning, which the bound of its memory counts.
+        // Otherwise the program's allocator commits a gigabyte at the start, which counts toward the memory
+        // limit.
         command.env("MIMALLOC_ARENA_EAGER_COMMIT", "0");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         child
     }
 
-    /// Runs a command to its end, or to that of its time: then there is no outcome.
+    /// Runs a command to its end. `None` if it takes longer than `wall`.
     async fn run(command: ChildCommand, wall: Duration) -> Result<Option<Ended>, ApiError> {
         let child = command.spawn().await.map_err(|error| {
             tracing::error!(%error, "a question about a cluster was not begun");
@@ -238,7 +239,7 @@ impl Placement {
         })
     }
 
-    /// What came of it; `None` if its time was over.
+    /// Interprets the outcome. `ended` is `None` if the time ran out.
     fn read(
         &self,
         question: PlacementQuestion,
@@ -280,7 +281,8 @@ impl Placement {
         if ended.said.len() as u64 > MOST_ANSWERED {
             return Err(bad(format!("The answer would be longer than {MOST_ANSWERED} bytes: ask for less")));
         }
-        // `drain` and `fit` say no with a status of their own.
+        // `drain` and `fit` exit with a status of their own if the answer is no, so any JSON output is an
+        // answer.
         if !ended.said.is_empty() && serde_json::from_slice::<IgnoredAny>(&ended.said).is_ok() {
             return Ok(ended.said.into());
         }
@@ -288,7 +290,7 @@ impl Placement {
         if let AskedCluster::Named(name) = &request.cluster
             && complaint.contains("failed to load data")
         {
-            // Where it is and what it answered is the operator's.
+            // The cluster's address and reply are for the operator only.
             tracing::warn!(cluster = name, error = quoted(&complaint), "a named cluster was not read");
             let message = format!("The cluster {} cannot be read at present", Quoted(name));
             return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message));
@@ -297,14 +299,14 @@ impl Placement {
     }
 }
 
-/// A process that has ended.
+/// Status and output of a finished process.
 struct Ended {
     said: Vec<u8>,
     complained: Vec<u8>,
     status: ExitStatus,
 }
 
-/// Reads what a process says until it ends.
+/// Reads the output of a process until it exits.
 async fn listen(mut running: RunningChild) -> std::io::Result<Ended> {
     let child = &mut running.child;
     let (mut said, mut complained) = (Vec::new(), Vec::new());
@@ -314,7 +316,7 @@ async fn listen(mut running: RunningChild) -> std::io::Result<Ended> {
     Ok(Ended { said, complained, status })
 }
 
-/// Keeps so much of what is said. What says more finds its stream closed.
+/// Keeps the first `most` bytes. A process that writes more finds its stream closed.
 async fn hear(from: Option<impl AsyncRead + Unpin>, most: u64, kept: &mut Vec<u8>) -> std::io::Result<()> {
     if let Some(from) = from {
         from.take(most).read_to_end(kept).await?;
@@ -322,8 +324,8 @@ async fn hear(from: Option<impl AsyncRead + Unpin>, most: u64, kept: &mut Vec<u8
     Ok(())
 }
 
-/// What a command complained of, in a line, without the path that only the service knows, and without what it found odd
-/// about the cluster.
+/// Error message of a command as one line, without its warnings about the cluster and without the path of the
+/// service's temporary directory.
 fn complaint(said: &[u8], directory: &Path) -> String {
     let text = String::from_utf8_lossy(said);
     let text = text.replace(&format!("{}/", directory.display()), "");

@@ -1,8 +1,8 @@
-//! Which addresses are open to everybody.
+//! Paths that need no authentication.
 
 use crate::console;
 
-/// The address of the console's session.
+/// Path of the console's session.
 pub(crate) const SESSION: &str = "/v1/session";
 
 /// Whether the route is for monitoring. Programs request such routes every few seconds.
@@ -10,7 +10,7 @@ pub(crate) fn is_probe(route: &str) -> bool {
     matches!(route, "/healthz" | "/readyz" | "/metrics")
 }
 
-/// What everybody may see: which versions there are, the console's files, the document, and how the server is. The local
+/// Whether the path is public: versions, the console's files, the OpenAPI document and monitoring. The local
 /// Keystone asks for credentials itself.
 pub(crate) fn public(path: &str) -> bool {
     matches!(path, "/" | "/versions" | "/openapi.json")
@@ -21,7 +21,7 @@ pub(crate) fn public(path: &str) -> bool {
         || path.starts_with(console::ASSETS)
 }
 
-/// What is public, and limited nevertheless: where passwords can be tried.
+/// Whether the path accepts passwords. Such paths are public, but rate limited.
 pub(crate) fn limited(path: &str) -> bool {
     path.starts_with("/identity/v3/") || path == SESSION
 }

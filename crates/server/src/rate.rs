@@ -15,7 +15,8 @@ use leases::project::{ProjectId, UserId};
 use crate::auth::Identity;
 use crate::config::RateLimit;
 
-/// So many clients are remembered. One that is forgotten begins again, so those with the fullest buckets go first.
+/// Maximum number of remembered clients. A forgotten client starts with a full bucket, so those with the
+/// fullest buckets are forgotten first.
 const MOST_CLIENTS: usize = 50_000;
 
 /// Factor for the default limits of users with the role `admin` or `service`, who act for many others.
@@ -66,16 +67,16 @@ pub(crate) fn is_privileged(identity: &Identity) -> bool {
     ["admin", "service"].iter().any(|role| identity.roles.has(role))
 }
 
-/// Who asks.
+/// A client with limits of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Client {
-    /// Somebody whose credentials are valid, for a project.
+    /// An authenticated user in a project.
     User(UserId, ProjectId),
-    /// Whoever is at that address.
+    /// Any client at the address.
     Address(IpAddr),
 }
 
-/// All buckets.
+/// Token buckets by client.
 #[derive(Debug)]
 pub(crate) struct Limiter<K> {
     limit: Limit,
@@ -83,14 +84,14 @@ pub(crate) struct Limiter<K> {
     buckets: Mutex<HashMap<K, Bucket>>,
 }
 
-/// How often, in tokens.
+/// Refill rate and capacity of buckets, in tokens.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
     per_second: f64,
     burst: f64,
 }
 
-/// Tokens that a client has, as of some instant.
+/// Tokens of a client at an instant.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     tokens: f64,
@@ -102,13 +103,13 @@ impl Bucket {
         Self { tokens: limit.burst, at }
     }
 
-    /// As it is at that instant: tokens have come since, up to the burst.
+    /// Adds the tokens since then, up to the burst.
     fn refilled(self, limit: Limit, now: Duration) -> Self {
         let come = now.saturating_sub(self.at).as_secs_f64() * limit.per_second;
         Self { tokens: (self.tokens + come).min(limit.burst), at: now }
     }
 
-    /// How long until there is a token.
+    /// Time until the next token. `None` if there is one now.
     fn wait(self, limit: Limit) -> Option<Duration> {
         let missing = 1.0 - self.tokens;
         (missing > 0.0).then(|| Duration::from_secs_f64(missing / limit.per_second))
@@ -121,18 +122,18 @@ impl<K: Clone + Eq + Hash> Limiter<K> {
         (per_second > 0).then(|| Self::of(per_second.into(), burst.max(1).into()))
     }
 
-    /// Of so many tokens per second, more than 0, and so many at once, at least 1.
+    /// A limiter with a rate in tokens per second, above 0, and a burst of at least 1 token.
     pub fn of(per_second: f64, burst: f64) -> Self {
         let limit = Limit { per_second, burst };
         Self { limit, since: Stopwatch::start(), buckets: Mutex::default() }
     }
 
-    /// Takes a token, or says how long until there is one.
+    /// Takes a token. Without one, returns the time until the next.
     pub fn take(&self, client: K) -> Result<(), Duration> {
         self.look(client, self.since.elapsed(), true)
     }
 
-    /// The same; says whether the bucket was full before.
+    /// Like [`Self::take`], and returns whether the bucket was full before.
     pub fn take_with(&self, client: K) -> Result<bool, Duration> {
         let now = self.since.elapsed();
         let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +143,7 @@ impl<K: Clone + Eq + Hash> Limiter<K> {
         Ok(bucket.is_none_or(|bucket| bucket.tokens >= self.limit.burst))
     }
 
-    /// Gives back a token that was taken.
+    /// Returns a token that was taken.
     pub fn give_back(&self, client: &K) {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = buckets.get_mut(client) {
@@ -153,7 +154,7 @@ impl<K: Clone + Eq + Hash> Limiter<K> {
         }
     }
 
-    /// Says how long until there is a token, if there is none.
+    /// Like [`Self::take`], but leaves the token.
     pub fn check(&self, client: K) -> Result<(), Duration> {
         self.look(client, self.since.elapsed(), false)
     }
@@ -176,7 +177,7 @@ impl<K: Clone + Eq + Hash> Limiter<K> {
     }
 }
 
-/// Forgets whose buckets are full again; if that is nobody, half of all, those with the most tokens.
+/// Forgets clients with full buckets. If no bucket is full, forgets the half with the most tokens.
 fn forget<K: Eq + Hash>(buckets: &mut HashMap<K, Bucket>, limit: Limit, now: Duration) {
     let full = limit.burst;
     buckets.retain(|_, bucket| bucket.refilled(limit, now).tokens < full);
@@ -216,7 +217,7 @@ mod tests {
     #[test]
     fn users_have_a_limit_by_default_and_those_who_act_for_many_ten_times_that() {
         let limiters = Limiters::new(RateLimit::default(), false);
-        // A slow test gets a few more.
+        // The bucket refills during the test, so a slow run allows a few more.
         assert!((100..1000).contains(&at_once(&limiters, "member")));
         for role in ["admin", "service"] {
             assert!(at_once(&limiters, role) >= 1000, "{role}");
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(ask(400), Err(at(100)));
         assert_eq!(ask(500), Ok(()));
         assert_eq!(ask(500), Err(at(500)));
-        // However long it was silent, it has no more than a burst.
+        // After any pause, a client has at most a burst.
         assert_eq!([ask(60_000), ask(60_000), ask(60_000)], [Ok(()); 3]);
         assert!(ask(60_000).is_err());
     }

@@ -1,4 +1,4 @@
-//! Reading the operator's files again.
+//! Reloads the operator's files.
 
 use std::sync::{Arc, PoisonError};
 
@@ -8,13 +8,13 @@ use crate::certificates::{Certificates, tls_config};
 use crate::config_error::ConfigError;
 
 impl App {
-    /// Reads users, tokens, rules and certificates again. If any of it cannot be used, all stays as it was. Reads
-    /// files, so it is for a thread that may wait.
+    /// Reloads users, tokens, policy rules and certificates. If any of them is invalid, nothing changes.
+    /// Blocks while it reads files.
     ///
-    /// Requests that have begun go by what was before, connections that are open go on.
+    /// Requests that have started use the previous state, and open connections stay open.
     pub fn reload(&self) -> Result<Reloaded, ConfigError> {
         let inner = &self.inner;
-        // Of two reloads, the later one reads later.
+        // Serializes reloads, so the last one to start has the newest files.
         let _turn = inner.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let new = Access::read(&inner.config, &inner.permanent)?;
         let tls = match (inner.certificates.get(), &inner.config.tls) {
@@ -27,7 +27,7 @@ impl App {
         let users = Difference::between(&then.users(), &now.users());
         let tokens = Difference::between(&then.tokens(), &now.tokens());
         new.warn();
-        // From here on nothing can fail.
+        // No step below can fail.
         let certificate = tls.is_some_and(|(serving, new)| Certificates::replace(serving, new));
         *inner.access.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(new);
         Ok(Reloaded { users, tokens, rules, certificate })

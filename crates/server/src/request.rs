@@ -1,4 +1,4 @@
-//! What is known of every request.
+//! Information about every request.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use axum::http::Extensions;
 #[derive(Clone, Debug)]
 pub(crate) struct RequestId(pub String);
 
-/// Where the request comes from; not known where there is no socket.
+/// Address of the client. `None` if the request didn't arrive through a socket.
 pub(crate) fn peer(extensions: &Extensions) -> Option<IpAddr> {
     let ConnectInfo(address) = extensions.get::<ConnectInfo<SocketAddr>>()?;
     Some(address.ip().to_canonical())

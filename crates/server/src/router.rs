@@ -1,5 +1,5 @@
-//! All addresses, and the document that describes them: both come from one router, so that neither has what the
-//! other lacks.
+//! All routes and the OpenAPI document. Both come from one router, so neither can lack an operation that the
+//! other has.
 
 use std::sync::{Arc, LazyLock};
 
@@ -27,7 +27,7 @@ use crate::routes::{
     placement, preemptible, series, session, settings, usage, vendordata, versions, waitlist,
 };
 
-/// The routes with their parts of the document.
+/// Routes with their parts of the OpenAPI document.
 fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(document::head())
         .routes(routes!(versions::root))
@@ -103,7 +103,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(identity::log_in, identity::show_token, identity::revoke_token))
 }
 
-/// The document that describes the routes of a service with the default limits.
+/// The OpenAPI document of a service with the default limits.
 pub fn openapi() -> Value {
     described(&Limits::default())
 }
@@ -112,10 +112,10 @@ fn described(limits: &Limits) -> Value {
     document::complete(routes().split_for_parts().1, limits)
 }
 
-/// The server as a service of requests.
+/// The server as a tower service.
 pub fn router(app: App) -> axum::Router {
     let limits = app.inner.config.limits.parts;
-    // Written once, when it is first asked for; what is sent of it to many is the same piece of memory.
+    // Serialized on the first request for it. All responses share the same memory.
     let document = Arc::new(LazyLock::new(move || Bytes::from(described(&limits).to_string())));
     let serve_document = async move || ([(CONTENT_TYPE, "application/json")], Bytes::clone(&document));
     let (router, _) = routes().split_for_parts();
@@ -134,7 +134,7 @@ pub fn router(app: App) -> axum::Router {
         .layer(compression::layer())
         .layer(from_fn_with_state(app.clone(), unread::discard))
         .with_state(app);
-    // Around the router, because the address has to be rewritten before its route is looked for.
+    // Outside the router, because paths must be rewritten before routing.
     axum::Router::new()
         .fallback_service(inner.map_request(|request| compression::choose(suffix::strip(request))))
 }
@@ -147,7 +147,7 @@ async fn not_found() -> ApiError {
     ApiError::framework(StatusCode::NOT_FOUND, "Not Found")
 }
 
-/// `OPTIONS` answers which methods there are, in the header `Allow` that the router adds.
+/// Answers `OPTIONS` with the allowed methods, in the header `Allow` that the router adds.
 async fn other_method(request: Request) -> Response {
     if request.method() == Method::OPTIONS {
         return StatusCode::OK.into_response();

@@ -1,4 +1,4 @@
-//! Sockets, TLS, and the end.
+//! Sockets, TLS, and graceful shutdown.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -18,45 +18,40 @@ use crate::config_error::ConfigError;
 use crate::connections::{Greet, Seat};
 use crate::router::router;
 
-/// Longest head of a request, in bytes. Heads are short; what is sent is in bodies.
+/// Maximum size of a request head, in bytes. Heads are short, because data is sent in bodies.
 const LONGEST_HEAD: usize = 1 << 16;
-/// So many requests at once on one connection of HTTP/2.
+/// Maximum number of concurrent requests on an HTTP/2 connection.
 const MOST_STREAMS: u32 = 64;
 
-/// Why the server does not serve.
+/// Reason why the server can't serve.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// The settings.
+    /// The settings are invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The address is taken, or not this machine's.
+    /// The address is in use, or not one of this machine's.
     #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// The socket broke.
+    Listen { address: SocketAddr, error: std::io::Error },
+    /// The socket failed.
     #[error("cannot serve: {0}")]
     Io(#[from] std::io::Error),
 }
 
-/// Takes the address that the settings name. With port 0, the system chooses one: ask the listener.
+/// Binds the configured address. With port 0, the system chooses the port; the listener has it.
 pub fn bind(app: &App) -> Result<TcpListener, ServeError> {
     let address = app.inner.config.listen;
     app.check_address(address)?;
     TcpListener::bind(address).map_err(|error| ServeError::Listen { address, error })
 }
 
-/// Serves until `stop` becomes true, and then until running requests have been answered or their time is up.
+/// Serves until `stop` becomes true, then until running requests are answered or the grace period is over.
 pub async fn serve(app: App, listener: TcpListener, stop: watch::Receiver<bool>) -> Result<(), ServeError> {
     app.check_address(listener.local_addr()?)?;
     listener.set_nonblocking(true)?;
     let limits = app.inner.config.limits;
     let handle = Handle::new();
     let grace = limits.stop_time;
-    // Runs beside the server. In a task of its own, a panic would go unnoticed.
+    // Polled together with the server. If it were a task of its own, a panic would go unnoticed.
     let stopping = stop_later(stop, app.clone(), handle.clone(), grace);
     let tls = app.inner.config.tls.as_ref().map(tls_config).transpose()?.map(|tls| {
         let certificates = app.inner.certificates.get_or_init(|| Certificates::new(&tls));
@@ -80,8 +75,8 @@ pub async fn serve(app: App, listener: TcpListener, stop: watch::Receiver<bool>)
     Ok(())
 }
 
-/// Closes connections on which no whole head of a request comes in time: otherwise a few clients that send a
-/// byte now and then could keep all others out. And keeps small what is in memory for each of them.
+/// Closes a connection if the next request head is not complete in time. Otherwise a few clients that send a
+/// byte now and then could keep every other client out. Also limits the memory for each connection.
 fn limit_http(builder: &mut Builder<TokioExecutor>, patience: Duration) {
     let mut http1 = builder.http1();
     http1.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(LONGEST_HEAD);
@@ -92,7 +87,7 @@ fn limit_http(builder: &mut Builder<TokioExecutor>, patience: Duration) {
 }
 
 async fn stop_later(mut stop: watch::Receiver<bool>, app: App, handle: Handle<SocketAddr>, grace: Duration) {
-    // If nobody is left to say so, that is a stop as well.
+    // Stop as well if the sender was dropped.
     let _ = stop.wait_for(|stop| *stop).await;
     app.inner.stopping.send_replace(true);
     handle.graceful_shutdown(Some(grace));

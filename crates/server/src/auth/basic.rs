@@ -1,4 +1,4 @@
-//! Names and passwords with every request: HTTP basic.
+//! HTTP basic authentication: user name and password with every request.
 
 use std::sync::Arc;
 
@@ -8,12 +8,11 @@ use super::credentials::Credentials;
 use super::identity::{Authenticator, Denial, Identity};
 use super::passwords::Passwords;
 
-/// Names and passwords.
+/// Authenticates users of the users' file by password.
 #[derive(Debug)]
 pub(crate) struct Basic(Arc<Passwords>);
 
 impl Basic {
-    /// Of these users.
     pub fn new(users: Arc<Passwords>) -> Self {
         Self(users)
     }

@@ -1,4 +1,4 @@
-//! What a request says about who sends it.
+//! Credentials of a request.
 
 use std::net::IpAddr;
 
@@ -8,41 +8,38 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::SecretString;
 
-/// What a request says about who sends it.
+/// Credentials of a request, with the facts needed to check them.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     /// `X-Auth-Token`.
     pub token: Option<SecretString>,
-    /// Name and password, by HTTP basic.
+    /// User name and password from HTTP basic authentication.
     pub password: Option<(String, SecretString)>,
-    /// The project that is meant (`X-Project-Id`), where the credentials do not say.
+    /// Requested project (`X-Project-Id`), for credentials that aren't bound to one.
     pub project: Option<String>,
-    /// Where the request comes from, if there is a socket.
+    /// Client's address. `None` without a socket.
     pub peer: Option<IpAddr>,
-    /// What is asked, where that matters: credentials may be for some requests only. None is for no request.
+    /// Method and path, for credentials that are restricted by access rules. `None` matches no rule, so such
+    /// credentials are rejected.
     pub asked: Option<Asked>,
 }
 
-/// With what somebody tries to log in to the console.
+/// Login to the console.
 #[derive(Clone, Debug)]
 pub(crate) enum Attempt {
-    /// With a token.
     Token(SecretString),
-    /// With a password, for the project that is named or the usual one.
+    /// Login with a password, for a named project or the user's default one.
     Password {
-        /// The user's name, unless the identifier is given.
+        /// Ignored if `id` is set.
         name: Option<String>,
-        /// The user's identifier.
         id: Option<String>,
-        /// The password.
         password: SecretString,
-        /// The project.
         project: Option<String>,
     },
 }
 
 impl Attempt {
-    /// The name or identifier that was given.
+    /// User name or identifier, as sent by the client.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Token(_) => None,
@@ -51,34 +48,32 @@ impl Attempt {
     }
 }
 
-/// What a request asks.
+/// Method and path of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// The method.
     pub method: Method,
-    /// The path, as it is sent.
+    /// Not decoded.
     pub path: String,
 }
 
 impl Credentials {
-    /// Whether the request has neither token nor password.
+    /// Whether there is neither a token nor a password.
     pub fn is_empty(&self) -> bool {
         self.token.is_none() && self.password.is_none()
     }
 
-    /// Those of somebody who has that token and asks the same.
+    /// Credentials of the same request with `token` instead of its own.
     #[must_use]
     pub fn with_token(&self, token: SecretString) -> Self {
         Self { token: Some(token), password: None, project: None, ..self.clone() }
     }
 
-    /// The same for a request of that method and path.
     #[must_use]
     pub fn for_request(self, method: &Method, path: &str) -> Self {
         Self { asked: Some(Asked { method: method.clone(), path: path.to_owned() }), ..self }
     }
 
-    /// Those of a request, whatever it asks.
+    /// Reads the headers of a request. `asked` remains unset.
     pub fn of(headers: &HeaderMap, peer: Option<IpAddr>) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         Self {

@@ -1,12 +1,13 @@
-//! Passwords and tokens that were wrong: how often somebody may be wrong, and who is told.
+//! Limits on failed logins, and their audit records.
 //!
-//! What is limited is a user's wrong passwords from one address, so that nobody can keep a user out from elsewhere,
-//! and all of an address, so that a password is not tried on all users. Behind a proxy users share an address: one whose
-//! password was not wrong lately is checked however many of the others' were.
+//! Two limits apply: one for a user at an address, so that an attacker elsewhere can't lock the user out, and
+//! one for the address as a whole, so that one password can't be tried on all users. Behind a proxy, users
+//! share an address. A user without recent failures is checked even if the limit of the address is used up.
 //!
-//! Every failure is logged and counted. The audit log has the first of a user from an address, and then one record in
-//! [`AUDIT_EVERY`] that says how many there were since; of all users together a few at once, and then one in
-//! [`AUDIT_EVERY_OF_ALL`]. So guessing passwords does not fill the store.
+//! Every failure is logged and counted. The audit log gets the first failure of a user at an address, and
+//! then one record per [`AUDIT_EVERY`] with the number of failures since the last record. Across all users it
+//! gets a short burst, and then one record per [`AUDIT_EVERY_OF_ALL`]. So password guessing doesn't fill the
+//! store.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -17,29 +18,29 @@ use ambient::Stopwatch;
 
 use crate::rate::Limiter;
 
-/// How long it takes until a user may be wrong once more, from an address.
+/// Time until a user at an address may fail once more.
 const ONE_MORE: Duration = Duration::from_secs(10);
 
-/// An address may be wrong so many times as often as one of its users.
+/// Limit of an address, as a multiple of the limit of a user there.
 const ADDRESS_FACTOR: u32 = 10;
 
-/// How often failures of a user from an address enter the audit log.
+/// Minimum interval between audit records of a user at an address.
 const AUDIT_EVERY: Duration = Duration::from_mins(10);
 
-/// How many failures of all users enter it at once, and how often after that.
+/// Limits on audit records of all users: burst, and interval after the burst.
 const AUDIT_AT_ONCE: u32 = 50;
 const AUDIT_EVERY_OF_ALL: Duration = Duration::from_mins(1);
 
-/// So many users and addresses are remembered for the audit log.
+/// Maximum number of pairs of user and address that are tracked for the audit log.
 const MOST_NOTED: usize = 10_000;
 
-/// Longest name that is shown, in characters.
+/// Maximum length of a displayed name, in characters.
 const LONGEST_NAME: usize = 64;
 
-/// A user, or nobody who is known, at an address.
+/// Network and user identifier. The identifier is empty for all unknown users.
 type Pair = (IpAddr, String);
 
-/// Failures of all users.
+/// Tracks failed logins.
 #[derive(Debug)]
 pub(crate) struct Failures {
     limits: Option<(Limiter<Pair>, Limiter<IpAddr>)>,
@@ -48,7 +49,7 @@ pub(crate) struct Failures {
     records: Limiter<()>,
 }
 
-/// What the audit log has of a user at an address.
+/// Last audit record of a user at an address, and failures since then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Noted {
     last: Option<Duration>,
@@ -56,7 +57,7 @@ struct Noted {
 }
 
 impl Failures {
-    /// A user may be wrong so often at once from an address; 0 for no limit.
+    /// `at_once` is the number of failures in a row that a user at an address is allowed; 0 is unlimited.
     pub fn new(at_once: u32) -> Self {
         let rate = 1.0 / ONE_MORE.as_secs_f64();
         let limits = (at_once > 0).then(|| {
@@ -72,7 +73,8 @@ impl Failures {
         }
     }
 
-    /// Counts an attempt as wrong until it is known to be right, or says how long to wait before the next.
+    /// Counts an attempt as failed until [`Self::succeeded`] is called. Over the limit, returns the time
+    /// until the next attempt.
     pub fn begin(&self, peer: Option<IpAddr>, user: Option<&str>) -> Result<(), Duration> {
         let (Some((pairs, addresses)), Some(peer)) = (&self.limits, peer) else { return Ok(()) };
         let (pair, network) = pair(peer, user);
@@ -86,7 +88,7 @@ impl Failures {
         }
     }
 
-    /// It was right.
+    /// Takes back a failure that [`Self::begin`] has counted.
     pub fn succeeded(&self, peer: Option<IpAddr>, user: Option<&str>) {
         if let (Some((pairs, addresses)), Some(peer)) = (&self.limits, peer) {
             let (pair, network) = pair(peer, user);
@@ -95,7 +97,8 @@ impl Failures {
         }
     }
 
-    /// Whether the audit log is to have a record of this failure, and of how many it is then.
+    /// Records a failure. If it is due for an audit record, returns the number of failures that the record
+    /// covers.
     pub fn note(&self, peer: Option<IpAddr>, name: &str) -> Option<u64> {
         self.note_at(peer, name, self.since.elapsed())
     }
@@ -120,13 +123,13 @@ impl Failures {
     }
 }
 
-/// Names that nobody has are one, so that what is remembered does not grow with them.
+/// All unknown user names share one entry, so that they can't exhaust memory.
 fn pair(peer: IpAddr, user: Option<&str>) -> (Pair, IpAddr) {
     let network = network(peer);
     ((network, user.unwrap_or_default().to_owned()), network)
 }
 
-/// Whoever has an IPv6 address has all of its /64.
+/// An IPv6 client controls its whole /64, so that counts as one address.
 pub(super) fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => {
@@ -137,7 +140,7 @@ pub(super) fn network(peer: IpAddr) -> IpAddr {
     }
 }
 
-/// A name that somebody gave, as logs and the audit log show it: printable, in one line, and not too long.
+/// A name from a client, made safe for logs and the audit log: escaped, on one line, and truncated.
 pub(crate) fn shown(name: &str) -> String {
     let mut shown: String = name.chars().take(LONGEST_NAME).flat_map(char::escape_debug).collect();
     if name.chars().nth(LONGEST_NAME).is_some() {

@@ -16,49 +16,40 @@ use super::failures::shown;
 use super::hash::HashError;
 use super::identity::Roles;
 
-/// Why such a file is of no use.
+/// Error in a file of tokens, users or keys.
 #[derive(Debug, Error)]
 pub enum AuthFileError {
-    /// It cannot be read.
     #[error("cannot read {path}: {error}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// It is not of its form.
+    Unreadable { path: PathBuf, error: std::io::Error },
+    /// Syntax error, or a field with the wrong name or type.
     #[error("{path}{}: {message}", place(*.line))]
     Form {
-        /// The file.
         path: PathBuf,
-        /// Where, counted from 1.
+        /// Counted from 1.
         line: Option<usize>,
-        /// What, without anything that is in the file.
+        /// Quotes nothing from the file.
         message: String,
     },
-    /// What it says cannot be.
+    /// Invalid value in an entry.
     #[error("{path}{}: {entry}: {message}", place(*.line))]
     Entry {
-        /// The file.
         path: PathBuf,
-        /// Where, counted from 1.
+        /// Counted from 1.
         line: Option<usize>,
-        /// Whose.
+        /// Owner of the entry, such as `user ann`.
         entry: String,
-        /// What.
         message: String,
     },
-    /// Several entries are wrong.
+    /// At least two errors.
     #[error("{}", lines(.0))]
     Entries(Vec<Self>),
-    /// No hash can be made.
+    /// Failure to hash a password.
     #[error(transparent)]
     Hash(#[from] HashError),
 }
 
 impl AuthFileError {
-    /// An error with all of these, if there are any.
+    /// Fails with all of the errors, or succeeds if there are none.
     pub(crate) fn all(mistakes: Vec<Self>) -> Result<(), Self> {
         if mistakes.is_empty() { Ok(()) } else { Err(Self::join(mistakes)) }
     }
@@ -72,10 +63,9 @@ fn place(line: Option<usize>) -> String {
     line.map(|line| format!(", line {line}")).unwrap_or_default()
 }
 
-/// A file that was read.
+/// A parsed file.
 #[derive(Debug)]
 pub(crate) struct Read<T> {
-    /// What it says.
     pub value: T,
     /// Unknown fields.
     pub mistakes: Vec<AuthFileError>,
@@ -86,14 +76,14 @@ pub(crate) struct Read<T> {
 /// Place of an entry in the file.
 #[derive(Debug)]
 struct Place {
-    /// The line that it begins in, counted from 1.
+    /// First line of the entry, counted from 1.
     line: usize,
-    /// Lines of its fields.
+    /// Lines by field name, counted from 1.
     fields: BTreeMap<String, usize>,
 }
 
 impl<T> Read<T> {
-    /// A warning about the roles of an entry that only rules of the operator can name, if there are any.
+    /// Warning about roles that no built-in rule uses, if the entry has any.
     pub fn unknown_roles(
         &self,
         path: &Path,
@@ -105,18 +95,17 @@ impl<T> Read<T> {
         (!unknown.is_empty()).then(|| self.warning(path, position, whose, WarningKind::Roles(unknown)))
     }
 
-    /// A warning about an entry.
     pub fn warning(&self, path: &Path, position: usize, whose: &str, kind: WarningKind) -> Warning {
         let entry = format!("{}{}: {whose}", path.display(), place(self.line(position)));
         Warning { position, entry, kind }
     }
 
-    /// The line of the entry of that position.
+    /// Line of the entry at this position of the list.
     pub fn line(&self, position: usize) -> Option<usize> {
         self.places.get(position).map(|place| place.line)
     }
 
-    /// The line of a field of that entry, or of the entry.
+    /// Line of a field of the entry. Falls back to the line of the entry.
     pub fn line_of_field(&self, position: usize, field: &str) -> Option<usize> {
         self.places.get(position).map(|place| place.line_of(field))
     }
@@ -133,7 +122,7 @@ impl Place {
 pub(crate) struct Warning {
     /// Position of the entry in its list.
     pub position: usize,
-    /// File and line, and whose entry it is.
+    /// File, line and owner of the entry.
     entry: String,
     kind: WarningKind,
 }
@@ -141,14 +130,14 @@ pub(crate) struct Warning {
 /// Questionable values of an entry.
 #[derive(Clone, Debug)]
 pub(crate) enum WarningKind {
-    /// A hash.
+    /// A weak hash, with the message.
     Hash(&'static str),
-    /// Roles that only rules of the operator can name.
+    /// Roles that only rules in the operator's policy file can use.
     Roles(Vec<String>),
 }
 
 impl Warning {
-    /// The warning as text. `is_named` says whether a rule names a role: there is no warning if rules name all of them.
+    /// The warning's text. `is_named` tells whether a rule uses a role. `None` if rules use all of the roles.
     pub fn text(&self, is_named: &dyn Fn(&str) -> bool) -> Option<String> {
         let message = match &self.kind {
             WarningKind::Hash(message) => (*message).to_owned(),
@@ -168,19 +157,19 @@ impl Warning {
     }
 }
 
-/// What a file is like.
+/// Schema of a file: a list of entries.
 #[derive(Debug)]
 pub(crate) struct Form {
-    /// The list that it consists of.
+    /// Name of the list.
     pub list: &'static str,
-    /// What an entry must have.
+    /// Fields that each entry must have.
     pub required: &'static [&'static str],
-    /// What it may have beside.
+    /// Fields that an entry can have in addition.
     pub optional: &'static [&'static str],
 }
 
 impl Form {
-    /// The fields of an entry, for errors.
+    /// Describes the fields of an entry in error messages.
     fn fields(&self) -> String {
         let optional = if self.optional.is_empty() {
             String::new()
@@ -191,12 +180,10 @@ impl Form {
     }
 }
 
-/// Reads a file.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path, form: &Form) -> Result<Read<T>, AuthFileError> {
     parse(path, &text_of(path)?, form)
 }
 
-/// The content of a file.
 pub(crate) fn text_of(path: &Path) -> Result<String, AuthFileError> {
     std::fs::read_to_string(path).map_err(|error| AuthFileError::Unreadable { path: path.to_owned(), error })
 }
@@ -205,7 +192,7 @@ pub(crate) fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
-/// Parses the content of a file: YAML if its name ends so, otherwise TOML.
+/// Parses a file's content as YAML if the file name has its extension, otherwise as TOML.
 pub(crate) fn parse<T: DeserializeOwned>(
     path: &Path,
     text: &str,
@@ -225,7 +212,7 @@ pub(crate) fn parse<T: DeserializeOwned>(
     match read {
         Ok(value) => Ok(Read { value, mistakes, places }),
         Err((line, message)) => {
-            // A missing field may be one that is misspelled.
+            // A field reported as missing is often a misspelled one, which is already reported as unknown.
             if mistakes.is_empty() || !message.contains("missing field") {
                 let message = without_contents(&message, form);
                 mistakes.push(AuthFileError::Form { path: path.to_owned(), line, message });
@@ -235,7 +222,8 @@ pub(crate) fn parse<T: DeserializeOwned>(
     }
 }
 
-/// Fields that the form doesn't have. The types ignore them, so that they hide no other mistake.
+/// Finds fields that the schema doesn't have. The deserialized types ignore them, so that an unknown field
+/// doesn't hide other errors.
 fn unknown_fields(path: &Path, text: &str, form: &Form, places: &[Place]) -> Vec<AuthFileError> {
     let document: Option<Value> =
         if is_yaml(path) { serde_yaml_ng::from_str(text).ok() } else { toml::from_str(text).ok() };
@@ -284,7 +272,7 @@ fn unknown_field(name: &str, form: &Form) -> String {
     format!("there is an unknown field{name}")
 }
 
-/// Rewords a parser error, which can contain secrets of the file.
+/// Rewords a parser error, which can quote secrets from the file.
 fn without_contents(message: &str, form: &Form) -> String {
     for field in form.required.iter().chain([&form.list]) {
         if message.contains(&format!("missing field `{field}`")) {
@@ -316,8 +304,8 @@ fn toml_places(text: &str, list: &str) -> Vec<Place> {
     entries.iter().map(place).collect()
 }
 
-/// Entries begin with a hyphen, the first one as far to the right as the others. Of lists in brackets, nothing is
-/// known.
+/// Finds entries by their hyphens, which are all indented like the first one. Entries of a list in brackets
+/// aren't found.
 fn yaml_places(text: &str) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     let mut first = None;

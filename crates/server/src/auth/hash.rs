@@ -1,4 +1,4 @@
-//! Hashes of tokens and passwords, which is all that files and memory hold of them.
+//! Hashes of tokens and passwords. Files and memory hold only these, never the secrets themselves.
 
 use ambient::Ids;
 use argon2::password_hash::{PasswordHash, PasswordHasher, Salt, SaltString};
@@ -8,24 +8,25 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use thiserror::Error;
 
-/// The weakest hash that is not warned of, as OWASP has it: 7 MiB, written five times. In KiB.
+/// Minimum memory and work of a hash that causes no warning, in KiB. OWASP's weakest recommendation has 7 MiB
+/// and five iterations.
 const LEAST_MEMORY: u32 = 7 * 1024;
 const LEAST_WORK: u64 = 7 * 1024 * 5;
 
-/// The most memory of a hash, in KiB.
+/// Maximum memory of a hash, in KiB.
 const MOST_MEMORY: u32 = 256 * 1024;
 
-/// Why there is no hash.
+/// Failure to hash a password.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("cannot hash the password: {0}")]
 pub struct HashError(String);
 
-/// The SHA-256 of a token, in hexadecimal digits. Tokens are long and random, so a fast hash will do.
+/// SHA-256 of a token in hexadecimal. A fast hash is sufficient, because tokens are long and random.
 pub fn hash_token(token: &SecretString) -> String {
     hexadecimal(&digest(token.expose_secret().as_bytes()))
 }
 
-/// The argon2id hash of a password, with a salt of its own, as PHC string.
+/// Salted argon2id hash of a password as a PHC string.
 pub fn hash_password(password: &SecretString, ids: &dyn Ids) -> Result<String, HashError> {
     if password.expose_secret().is_empty() {
         return Err(HashError("it is empty".to_owned()));
@@ -36,12 +37,12 @@ pub fn hash_password(password: &SecretString, ids: &dyn Ids) -> Result<String, H
     Ok(hash.to_string())
 }
 
-/// Memory that hashes are computed in, some 20 MB. It is used again: what every thread allocates of such a size, the
-/// process would keep.
+/// Memory for computing hashes, about 20 MB. Reused, because the process would otherwise retain an allocation
+/// of this size for every thread.
 #[derive(Debug, Default)]
 pub(crate) struct Memory(Vec<Block>);
 
-/// Whether the password is that of the hash. Takes tens of milliseconds of a core.
+/// Whether the password matches the hash. Takes tens of milliseconds of CPU time.
 pub(crate) fn verify_password(password: &SecretString, hash: &str, memory: &mut Memory) -> bool {
     let Ok(hash) = PasswordHash::new(hash) else { return false };
     verify(password, &hash, memory).unwrap_or(false)
@@ -65,18 +66,18 @@ fn verify(password: &SecretString, hash: &PasswordHash<'_>, Memory(blocks): &mut
     Some(bool::from(computed.ct_eq(expected.as_bytes())))
 }
 
-/// What is to be said of a hash of a password in a file.
+/// Strength of a configured password hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strength {
-    /// It is no argon2 hash, or one of so much memory that a login could stop the service.
+    /// Not an argon2 hash, or one with so much memory that a login could take down the service. Has the error
+    /// message.
     Unusable(&'static str),
-    /// It can be computed so fast that passwords can be tried by the billion.
+    /// So fast to compute that an attacker can try billions of passwords.
     Weak,
-    /// As recommended, or stronger.
+    /// As strong as recommended, or stronger.
     Fine,
 }
 
-/// What is to be said of that hash.
 pub(crate) fn strength(hash: &str) -> Strength {
     let argon2 = PasswordHash::new(hash).ok().filter(|hash| hash.algorithm.as_str().starts_with("argon2"));
     match argon2.map(|hash| Params::try_from(&hash)) {
@@ -91,17 +92,16 @@ pub(crate) fn strength(hash: &str) -> Strength {
     }
 }
 
-/// KiB that are written.
+/// Memory times iterations, in KiB.
 fn work(params: &Params) -> u64 {
     u64::from(params.m_cost()) * u64::from(params.t_cost())
 }
 
-/// The SHA-256 of some bytes.
 pub(crate) fn digest(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// The bytes of a SHA-256 in hexadecimal digits.
+/// Parses a SHA-256 in hexadecimal. `None` unless it has 64 digits.
 pub(crate) fn read_digest(text: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
     let digits = text.as_bytes();
@@ -115,11 +115,11 @@ pub(crate) fn read_digest(text: &str) -> Option<[u8; 32]> {
     Some(digest)
 }
 
-/// The SHA-256 in hexadecimal digits of what identifies a request.
+/// SHA-256 of a sequence of byte strings, in hexadecimal.
 pub(crate) fn fingerprint(parts: &[&[u8]]) -> String {
     let mut hasher = Sha256::new();
     for part in parts {
-        // Lengths keep parts apart.
+        // Length prefixes keep different sequences from having the same bytes.
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
     }

@@ -1,4 +1,4 @@
-//! Who callers are, and what knows them.
+//! Identities of callers, and the trait of authentication methods.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -9,42 +9,40 @@ use leases::project::{ProjectId, UserId};
 
 use super::credentials::Credentials;
 
-/// Who sends a request, and for which project.
+/// The sender of a request: a user in a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The user.
     pub user: UserId,
-    /// The project.
     pub project: ProjectId,
     /// The user's roles in the project.
     pub roles: Roles,
-    /// What people call them.
     pub names: Names,
 }
 
-/// Names beside identifiers, for people who read logs; nothing where none is known. Only identifiers decide anything.
+/// Display names for logs. An unknown name is empty. Decisions use only identifiers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// The user's, with its domain unless that is `Default`.
+    /// Followed by the domain, unless that is `Default`.
     pub user: String,
-    /// The project's, likewise.
+    /// Followed by the domain, unless that is `Default`.
     pub project: String,
 }
 
-/// Roles, in lower case.
+/// Role names in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roles(BTreeSet<String>);
 
-/// Each is all that follow.
+/// Each role implies those after it.
 const IMPLIED: [&str; 4] = ["admin", "manager", "member", "reader"];
 
 impl Roles {
-    /// These and no others.
+    /// Exactly these roles, without implied ones.
     pub fn exactly<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Self {
         Self(names.into_iter().map(|name| name.as_ref().to_ascii_lowercase()).collect())
     }
 
-    /// These and those that they imply: an admin is a manager, a manager a member and a member a reader.
+    /// These roles and the roles that they imply: admin implies manager, manager implies member, and member
+    /// implies reader.
     pub fn new<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Self {
         let Self(mut roles) = Self::exactly(names);
         if let Some(highest) = IMPLIED.iter().position(|role| roles.contains(*role)) {
@@ -53,49 +51,53 @@ impl Roles {
         Self(roles)
     }
 
-    /// Whether this is one of them; upper and lower case are alike.
+    /// Whether the set includes a role. Case-insensitive.
     pub fn has(&self, role: &str) -> bool {
         self.0.contains(&role.to_ascii_lowercase())
     }
 
-    /// Those of a file that no rule of ours names, and that imply nothing: misspelt, or for a rule of the operator's.
+    /// Roles that no built-in rule uses and that imply nothing: misspelled, or meant for a rule of the
+    /// operator's.
     pub(crate) fn unknown<T: AsRef<str>>(names: &[T]) -> Vec<&str> {
         let known = |name: &&str| IMPLIED.iter().any(|role| role.eq_ignore_ascii_case(name));
         names.iter().map(AsRef::as_ref).filter(|name| !known(name)).collect()
     }
 
-    /// All of them.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 }
 
-/// What knows callers by their credentials.
+/// An authentication method.
 #[async_trait]
 pub trait Authenticator: Debug + Send + Sync {
-    /// Who that is, or why it is nobody that it knows.
+    /// Identifies the caller.
+    ///
+    /// # Errors
+    /// The reason if this method doesn't accept the credentials.
     async fn authenticate(&self, credentials: &Credentials) -> Result<Identity, Denial>;
 }
 
-/// Why somebody is not let in.
+/// Reason to reject credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
     /// The request has no credentials of this kind.
     Absent,
-    /// They are wrong, in words for the log. The client is not told.
+    /// Invalid credentials. The reason is logged and not sent to the client.
     Wrong(&'static str),
-    /// They are genuine and of no use, in words for the client.
+    /// Genuine but unusable credentials. The reason is sent to the client.
     Told(&'static str),
-    /// They are genuine and not for this request, in words for the client.
+    /// Genuine credentials that don't allow this request. The reason is sent to the client.
     Forbidden(&'static str),
-    /// They were wrong too often, and are not looked at for that time.
+    /// Not checked, because of too many failures or waiting requests. The client can retry after the
+    /// duration.
     TooMany(Duration),
-    /// Whoever knows cannot be asked; perhaps after that time.
+    /// Keystone can't be reached. The client can retry after the duration.
     Unavailable(Duration),
 }
 
 impl Denial {
-    /// Which of several is answered: the one that says most.
+    /// Rank of a denial. If all methods reject a request, the most informative denial is reported.
     pub(super) fn weight(self) -> u8 {
         match self {
             Self::Absent => 0,

@@ -1,4 +1,5 @@
-//! Keys of tokens in a file of the operator's: a line each. The first signs, all are accepted.
+//! Signing keys of tokens from an operator's file with one key per line. The first key signs, and all are
+//! accepted.
 
 use std::path::Path;
 
@@ -7,19 +8,18 @@ use ring::hmac;
 use super::file::AuthFileError;
 use super::hash::fingerprint;
 
-/// A key is at least so long, in bytes: 32 random ones in base64 or hexadecimal digits are longer.
+/// Minimum length of a key in bytes. 32 random bytes are longer in base64 or hexadecimal.
 const SHORTEST: usize = 32;
 
-/// A key of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct FileKey {
-    /// What tokens call it.
+    /// Identifies the key in tokens.
     pub name: String,
-    /// The key; its own `Debug` does not show it.
+    /// `Debug` of this type doesn't print the secret.
     pub key: hmac::Key,
 }
 
-/// Reads all keys; empty lines and those after `#` count for nothing.
+/// Reads all keys. Skips empty lines and lines that begin with `#`.
 pub(crate) fn read(path: &Path) -> Result<Vec<FileKey>, AuthFileError> {
     let unreadable = |error| AuthFileError::Unreadable { path: path.to_owned(), error };
     let wrong = |line: usize, message: &str| AuthFileError::Form {

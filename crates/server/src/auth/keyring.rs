@@ -1,9 +1,9 @@
-//! Keys that tokens are signed with, and which tokens were revoked, as the store has them: so that a token is good
-//! at every service on the store, and after a restart.
+//! Signing keys and revocations of tokens. They are kept in the store, so a token is valid at every service
+//! that shares the store, and after a restart.
 //!
-//! The first key is made when there is none, a new one every [`KEY_LIFETIME`]; old ones are accepted as long as a token
-//! that they signed can be valid. What the store holds is read again at most every [`MAX_AGE`], when a token is
-//! checked: a revocation is heeded by all services after that time.
+//! The first key is created on demand and replaced every [`KEY_LIFETIME`]. An old key is accepted as long as
+//! a token with its signature can be valid. State from the store is at most [`MAX_AGE`] old when a token is
+//! checked, so a revocation reaches all services within that time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,45 +16,45 @@ use store::{Revocation, TokenKey, TokenState};
 
 use super::hash::digest;
 
-/// How old what is known of the store may be.
+/// Maximum age of cached state.
 const MAX_AGE: Duration = Duration::from_secs(2);
 
-/// How old it may be where a token names a key that is not known. Whoever makes such tokens up causes no more than so
-/// many questions.
+/// Maximum age of cached state when a token names an unknown key. Also limits how often forged tokens cause
+/// reads of the store.
 const MAX_AGE_OF_KEYS: Duration = Duration::from_millis(200);
 
-/// How long a token's check waits for the store. Then what is known counts.
+/// Maximum time that the check of a token waits for the store. After that, cached state is used.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// How long a key signs.
+/// Duration for which a key signs new tokens.
 const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// So many revoked tokens of a user are kept one by one; then all that the user has so far are revoked.
+/// Maximum number of individual revocations of a user. One more revokes all tokens issued to the user so far.
 const MOST_OF_USER: usize = 32;
 
-/// So many revocations are kept one by one in all; then each user's are kept as one.
+/// Maximum number of individual revocations in total. Beyond it, a revocation covers all tokens of its user.
 const MOST_REVOCATIONS: usize = 10_000;
 
-/// Keys and revocations.
+/// Signing keys and revocations, cached from the store.
 #[derive(Debug)]
 pub(crate) struct Keyring {
     service: Arc<Service>,
     ids: Arc<dyn Ids>,
-    /// The time by which clients look at a token's end, whatever clock leases go by.
+    /// The clock by which clients judge a token's expiry, which can differ from the clock of leases.
     clock: Arc<dyn Clock>,
-    /// How long tokens are valid.
+    /// Lifetime of tokens.
     lifetime: SignedDuration,
-    /// How long anything is valid that a key vouches for: tokens and sessions.
+    /// Longest lifetime of anything signed with a key: tokens and sessions.
     longest: SignedDuration,
     known: Mutex<Known>,
-    /// Held by whoever reads the store.
+    /// Held while reading the store.
     reading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Known {
     state: Arc<TokenState>,
-    /// Since when; none before it was read.
+    /// Age of the state. `None` before the first read.
     since: Option<Stopwatch>,
 }
 
@@ -65,7 +65,7 @@ impl Known {
 }
 
 impl Keyring {
-    /// That of a service's store, for tokens of that lifetime, and for what is valid as long as `longest`.
+    /// `lifetime` is that of tokens, and `longest` the maximum for tokens and sessions.
     pub fn new(
         service: Arc<Service>,
         ids: Arc<dyn Ids>,
@@ -85,22 +85,21 @@ impl Keyring {
         }
     }
 
-    /// What time it is for tokens.
+    /// Current time by the clock of tokens.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// When a token that is issued then ends.
+    /// Expiry of a token issued at `since`.
     pub fn end(&self, since: Timestamp) -> Timestamp {
         since.checked_add(self.lifetime).unwrap_or(Timestamp::MAX)
     }
 
-    /// A new token's identifier.
     pub fn new_id(&self) -> u128 {
         self.ids.uuid()
     }
 
-    /// The key that signs: the newest, made now if there is none or it is too old.
+    /// The newest key. A new one is created if there is none or it is older than [`KEY_LIFETIME`].
     pub async fn signing_key(&self) -> Result<TokenKey, ServiceError> {
         let state = self.current().await;
         let now = self.now();
@@ -108,7 +107,7 @@ impl Keyring {
         if let Some(key) = newest.filter(|key| now.duration_since(key.at) < KEY_LIFETIME) {
             return Ok(key.clone());
         }
-        // What is known may be old, or nothing.
+        // The cached state can be outdated or empty.
         let state = self.read().await?;
         let newest = state.keys.last();
         if let Some(key) = newest.filter(|key| now.duration_since(key.at) < KEY_LIFETIME) {
@@ -118,19 +117,19 @@ impl Keyring {
         let number = newest.map_or(1, |key| key.number.saturating_add(1));
         let key = TokenKey { number, secret: digest(&random).to_vec(), at: now };
         self.service.tokens().add_key(&key, self.oldest_needed(&state.keys, now)).await?;
-        // Another service may have been faster.
+        // Another service may have added a key first.
         let state = self.read().await?;
         Ok(state.keys.last().cloned().unwrap_or(key))
     }
 
-    /// The number of the first key that a valid token can be signed with.
+    /// Number of the oldest key that can have signed a token that is still valid.
     fn oldest_needed(&self, keys: &[TokenKey], now: Timestamp) -> u32 {
         let replaced_long_ago = |next: &TokenKey| now.duration_since(next.at) > self.longest;
         let needed = keys.iter().zip(keys.iter().skip(1)).find(|(_, next)| !replaced_long_ago(next));
         needed.map(|(key, _)| key).or(keys.last()).map_or(1, |key| key.number)
     }
 
-    /// The key of that number, if there is one.
+    /// The key with this number, if it exists.
     pub async fn key(&self, number: u32) -> Option<TokenKey> {
         let find = |state: &TokenState| state.keys.iter().find(|key| key.number == number).cloned();
         let known = self.known();
@@ -139,13 +138,13 @@ impl Keyring {
             return found;
         }
         if known.is_newer_than(MAX_AGE_OF_KEYS) {
-            // Another service may have made it just now.
+            // Another service may have created the key just now.
             tokio::time::sleep(MAX_AGE_OF_KEYS).await;
         }
         find(&*self.not_older_than(MAX_AGE_OF_KEYS).await)
     }
 
-    /// Whether a token was revoked.
+    /// Whether a token issued at `since` was revoked.
     pub async fn is_revoked(&self, user: &UserId, token: u128, since: Timestamp) -> bool {
         let state = self.current().await;
         let of_user = of_user(&state, user);
@@ -155,7 +154,7 @@ impl Keyring {
         })
     }
 
-    /// Revokes a token until it ends anyway; `None` revokes all tokens and sessions of the user.
+    /// Revokes a token until it expires. `None` revokes all tokens and sessions of the user.
     pub async fn revoke(
         &self,
         user: &UserId,
@@ -180,7 +179,7 @@ impl Keyring {
         Ok(())
     }
 
-    /// What is known, not too old unless the store cannot be reached.
+    /// Cached state, at most [`MAX_AGE`] old unless the store is unavailable.
     async fn current(&self) -> Arc<TokenState> {
         self.not_older_than(MAX_AGE).await
     }
@@ -204,7 +203,7 @@ impl Keyring {
                         |read| read.err().map(|error| error.to_string()).unwrap_or_default(),
                     );
                     tracing::warn!(error, "revoked tokens unknown");
-                    // Not every request is to wait; what was known counts.
+                    // Treat the cached state as new, so that other requests don't wait for the store as well.
                     let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
                     known.since = Some(Stopwatch::start());
                     Arc::clone(&known.state)
@@ -214,18 +213,18 @@ impl Keyring {
         read.await
     }
 
-    /// Reads the store.
+    /// Reads the store and updates the cache.
     async fn read(&self) -> Result<Arc<TokenState>, ServiceError> {
         let since = Stopwatch::start();
         let state = self.service.tokens().all().await?;
         Ok(self.learn(state, since))
     }
 
-    /// Remembers a state that was requested from the store at that time.
+    /// Caches a state. `since` was started when the read began.
     fn learn(&self, state: TokenState, since: Stopwatch) -> Arc<TokenState> {
         let state = Arc::new(state);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was asked for earlier may come later.
+        // Reads can finish out of order.
         if known.since.is_none_or(|other| other.elapsed() >= since.elapsed()) {
             *known = Known { state: Arc::clone(&state), since: Some(since) };
         }
@@ -237,7 +236,7 @@ impl Keyring {
     }
 }
 
-/// The revocations of a user.
+/// Revocations of one user. The list is sorted by user.
 fn of_user<'a>(state: &'a TokenState, user: &UserId) -> &'a [Revocation] {
     let first = state.revoked.partition_point(|revocation| revocation.user < *user);
     let of_user = &state.revoked[first..];

@@ -1,9 +1,10 @@
-//! The local Keystone: tokens for passwords of the users' file, as far as the stock clients need them to log in.
-//! It is a login helper for services without a cloud; tokens of a cloud's Keystone are unknown to it.
+//! The local Keystone: issues tokens for passwords of the users' file, with as much of Keystone's API as
+//! stock clients need to log in. It is a login helper for services without a cloud, and doesn't know the
+//! tokens of a cloud's Keystone.
 //!
-//! A token says whose it is and how long it is valid, and is signed. So nothing is kept of those that are issued, and
-//! every service that has the key knows them again. The signature also covers what the users' file says of the user
-//! and the project, which is not in the token: if that changes there, the token is no longer valid.
+//! A token contains its user, project and validity, and is signed. So no record of it is kept, and every
+//! service with the key can verify it. The signature also covers the file's entry of the user and the
+//! project, which isn't in the token: a change of the entry invalidates the token.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -25,75 +26,70 @@ use super::key_file::FileKey;
 use super::keyring::Keyring;
 use super::passwords::Passwords;
 
-/// What tokens begin with. Another form of them has another number.
+/// Prefix of tokens. Its number changes with their format.
 const PREFIX: &str = "allot1.";
 
-/// No token is longer, in bytes.
+/// Maximum length of a token in bytes.
 const LONGEST: usize = 8192;
 
-/// Issues tokens and knows them again.
+/// Issues and verifies tokens.
 #[derive(Debug)]
 pub(crate) struct LocalKeystone {
     passwords: Arc<Passwords>,
     keyring: Arc<Keyring>,
-    /// Keys of the operator's, which take the place of the store's.
+    /// Operator's keys. If there are any, they replace the store's keys.
     file_keys: Vec<FileKey>,
 }
 
-/// What is in a token.
+/// Content of a token.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Claims {
-    /// The key that signed it.
+    /// Key of the signature.
     k: KeyName,
-    /// Its identifier.
+    /// Identifier of the token, in hexadecimal.
     i: String,
-    /// The user.
+    /// User.
     u: String,
-    /// The project.
+    /// Project.
     p: String,
-    /// Since when and until when, microseconds.
+    /// Issued at and valid until, in microseconds.
     f: i64,
     t: i64,
 }
 
-/// Which key.
+/// Reference to a signing key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum KeyName {
-    /// By its number in the store.
+    /// Number of a key in the store.
     Stored(u32),
-    /// By its name, which follows from what it is.
+    /// Name of a key in the operator's file, derived from the key.
     OfFile(String),
 }
 
-/// What a token stands for.
+/// An issued token.
 #[derive(Clone, Debug)]
 pub(crate) struct Issued {
-    /// Its identifier.
     id: u128,
-    /// Who.
     pub identity: Identity,
-    /// The user's name.
     pub user_name: String,
-    /// Since when.
     pub since: Timestamp,
-    /// Until when.
     pub until: Timestamp,
 }
 
-/// Why there is no token.
+/// Reason for a failed login.
 #[derive(Debug)]
 pub(crate) enum LoginError {
-    /// Wrong name, password, project or domain, or too often. Which one the client is not told.
+    /// Wrong name, password, project or domain, which the client can't tell apart, or too many failures.
     Denied(Denial),
-    /// The method is none that is offered.
+    /// Unsupported authentication method.
     Method,
-    /// There is no key to sign with.
+    /// The signing key can't be read from the store, or created there.
     NoKey(ServiceError),
 }
 
-/// The body of `POST /auth/tokens`. What is not named here is of no interest.
+/// Body of `POST /auth/tokens`. Other fields are ignored.
 #[derive(Debug, Deserialize)]
 pub(crate) struct LoginRequest {
     auth: LoginAuth,
@@ -136,14 +132,14 @@ struct LoginUser {
     password: SecretString,
 }
 
-/// `{"project": ...}`; clients that want no scope send the word `unscoped`.
+/// `{"project": ...}`, or the string `unscoped` from clients that want no scope.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Scope {
     Named {
         #[serde(default)]
         project: Option<Project>,
-        /// The system, a domain, a trust: nobody has a role there.
+        /// Scopes other than projects: the system, a domain, a trust. No user has a role there.
         #[serde(flatten)]
         others: BTreeMap<String, serde_json::Value>,
     },
@@ -169,13 +165,14 @@ struct Domain {
 }
 
 impl LoginRequest {
-    /// The name or identifier that was given.
+    /// User name or identifier, as sent by the client.
     pub fn user(&self) -> Option<&str> {
         let user = &self.auth.identity.password.as_ref()?.user;
         user.id.as_deref().or(user.name.as_deref())
     }
 
-    /// With what it is tried to log in. There is one domain, and nobody has a role in anything but projects.
+    /// Extracts the login. Fails for domains other than the default one and scopes other than projects,
+    /// because users have roles only in projects of the default domain.
     pub fn attempt(&self) -> Result<Attempt, LoginError> {
         let wrong = |reason| LoginError::Denied(Denial::Wrong(reason));
         let LoginIdentity { methods, password, token } = &self.auth.identity;
@@ -196,7 +193,7 @@ impl LoginRequest {
         if !domains.into_iter().flatten().all(Domain::is_default) {
             return Err(wrong("unknown domain"));
         }
-        // A project's name is its identifier.
+        // A project's name is also its identifier.
         let project = project.and_then(|project| project.id.clone().or_else(|| project.name.clone()));
         let (name, id, password) = (user.name.clone(), user.id.clone(), user.password.clone());
         Ok(Attempt::Password { name, id, password, project })
@@ -204,7 +201,7 @@ impl LoginRequest {
 }
 
 impl Domain {
-    /// There is one domain.
+    /// The default domain is the only one.
     fn is_default(&self) -> bool {
         let id = self.id.as_deref().is_none_or(|id| id.eq_ignore_ascii_case("default"));
         id && self.name.as_deref().is_none_or(|name| name.eq_ignore_ascii_case("default"))
@@ -212,12 +209,12 @@ impl Domain {
 }
 
 impl LocalKeystone {
-    /// For these users, with the store's keys, or those of a file if there are any.
+    /// If `file_keys` is empty, the store's keys are used.
     pub fn new(passwords: Arc<Passwords>, keyring: Arc<Keyring>, file_keys: Vec<FileKey>) -> Self {
         Self { passwords, keyring, file_keys }
     }
 
-    /// A token for a password.
+    /// Issues a token for a password.
     pub async fn log_in(
         &self,
         request: &LoginRequest,
@@ -231,7 +228,7 @@ impl LocalKeystone {
         let user = user.map_err(LoginError::Denied)?;
         let identity = user.identity(project.as_deref()).ok_or_else(|| wrong("no role in the project"))?;
         let since = self.keyring.now();
-        // To the microsecond, as it is in the token.
+        // Tokens have a precision of microseconds.
         let since = Timestamp::from_microsecond(since.as_microsecond()).unwrap_or(since);
         let until = self.keyring.end(since);
         let (id, user_name) = (self.keyring.new_id(), user.name.clone());
@@ -256,14 +253,14 @@ impl LocalKeystone {
             f: issued.since.as_microsecond(),
             t: issued.until.as_microsecond(),
         };
-        // Texts and numbers: there is nothing that JSON could not have.
+        // Can't fail: the claims are strings and integers.
         let claims = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&claims).unwrap_or_default());
         let signature = hmac::sign(&key, signed(&claims, entry).as_bytes());
         let signature = URL_SAFE_NO_PAD.encode(signature);
         Ok(SecretString::from(format!("{PREFIX}{claims}.{signature}")))
     }
 
-    /// What a token stands for, if it is valid.
+    /// Verifies a token. `None` if it is invalid, expired or revoked.
     pub async fn find(&self, token: &SecretString) -> Option<Issued> {
         let token = token.expose_secret();
         if token.len() > LONGEST {
@@ -292,14 +289,13 @@ impl LocalKeystone {
         Some(Issued { id, identity, user_name: user.name.clone(), since, until })
     }
 
-    /// Makes a token invalid.
     pub async fn revoke(&self, issued: &Issued) -> Result<(), ServiceError> {
         let user: &UserId = &issued.identity.user;
         self.keyring.revoke(user, Some(issued.id), issued.until).await
     }
 }
 
-/// What is signed: what is in the token, and what the users' file says of the user.
+/// The signed text: the content of the token, and a hash of the user's entry in the users' file.
 fn signed(claims: &str, entry: &str) -> String {
     format!("{PREFIX}{claims}.{entry}")
 }

@@ -1,9 +1,9 @@
-//! Who sends a request.
+//! Authentication of requests.
 //!
-//! An [`Authenticator`] knows callers by their credentials. There are five: everybody is the administrator
-//! ([`open::Open`]), tokens from a file ([`tokens::Tokens`]), names and passwords ([`basic::Basic`]), tokens that the
-//! service issues itself ([`local_keystone::LocalKeystone`]), and tokens of a cloud's Keystone ([`keystone::Keystone`]).
-//! What a caller may do is [`crate::policy`]'s.
+//! An [`Authenticator`] identifies callers by their credentials. There are five: none, where every caller is
+//! the administrator ([`open::Open`]), tokens from a file ([`tokens::Tokens`]), user names with passwords
+//! ([`basic::Basic`]), tokens that the service issues itself ([`local_keystone::LocalKeystone`]), and tokens
+//! of a cloud's Keystone ([`keystone::Keystone`]). Authorization is in [`crate::policy`].
 
 pub(crate) mod basic;
 mod credentials;
@@ -45,35 +45,35 @@ pub use users_file::{UsersFile, UsersFileError};
 use crate::config::{AuthConfig, AuthMethod};
 use crate::config_error::ConfigError;
 
-/// All that was chosen.
+/// The configured authentication methods.
 #[derive(Clone, Debug)]
 pub(crate) struct Authentication {
     authenticators: Vec<Arc<dyn Authenticator>>,
-    /// The local Keystone, if there is one: it has addresses of its own.
+    /// Set for the method `local-keystone`, which has routes of its own.
     pub local_keystone: Option<Arc<local_keystone::LocalKeystone>>,
-    /// A cloud's Keystone, if its tokens are good here.
+    /// Set for the method `keystone`.
     pub keystone: Option<Arc<keystone::Keystone>>,
-    /// Nobody is asked who they are.
+    /// Authentication is off.
     pub open: bool,
-    /// A browser may ask for name and password.
+    /// Browsers can ask for a user name and a password.
     pub basic: bool,
-    /// Sessions of the console.
+    /// Console sessions.
     pub sessions: Arc<Sessions>,
     tokens: Option<Arc<tokens::Tokens>>,
     passwords: Option<Arc<passwords::Passwords>>,
 }
 
-/// What outlives a reload of files.
+/// State that a reload of the files keeps.
 #[derive(Debug)]
 pub(crate) struct Permanent {
     pub keyring: Arc<Keyring>,
     pub hashing: Arc<Hashing>,
-    /// A cloud's Keystone and what it has said, if the settings name one.
+    /// A cloud's Keystone with its cache of tokens, if configured.
     pub keystone: Option<Arc<keystone::Keystone>>,
 }
 
 impl Authentication {
-    /// Of these settings; files are read now.
+    /// Reads the files of the configured methods.
     pub fn new(config: &AuthConfig, permanent: &Permanent) -> Result<Self, ConfigError> {
         check_methods(&config.methods)?;
         let file_keys = file_keys(config)?;
@@ -121,13 +121,13 @@ impl Authentication {
             }
         }
         if let Some(keystone) = &this.keystone {
-            // After the others: what they know is nothing to Keystone.
+            // Keystone comes last: it doesn't know the tokens of the other methods.
             this.authenticators.push(keystone.clone());
         }
         if this.authenticators.is_empty() { Err(ConfigError::NoMethod) } else { Ok(this) }
     }
 
-    /// Who that is, if anybody knows; otherwise what is wrong with the credentials that there are.
+    /// Tries all methods in order. If none accepts the credentials, returns the most informative denial.
     pub async fn authenticate(&self, credentials: &Credentials) -> Result<Identity, Denial> {
         let mut denial = Denial::Absent;
         for authenticator in &self.authenticators {
@@ -140,7 +140,7 @@ impl Authentication {
         Err(denial)
     }
 
-    /// With what one can log in to the console.
+    /// Credentials for logging in to the console: `none`, `token` or `password`.
     pub fn logins(&self) -> &'static [&'static str] {
         let keystone = self.keystone.is_some() || self.local_keystone.is_some();
         let token = self.tokens.is_some() || keystone;
@@ -169,7 +169,7 @@ impl Authentication {
         }
     }
 
-    /// Who logs in, and how, by a request that has `credentials` beside.
+    /// Logs in to the console. `credentials` are those of the request that has the login in its body.
     pub async fn log_in(
         &self,
         attempt: &Attempt,
@@ -192,7 +192,7 @@ impl Authentication {
         }
     }
 
-    /// The first of these cookies with a valid session, and whose it is.
+    /// Finds the first cookie with a valid session, and the session's owner.
     pub async fn of_sessions(
         &self,
         cookies: Vec<SecretString>,
@@ -209,13 +209,13 @@ impl Authentication {
         Err(denied)
     }
 
-    /// Who has the session of that cookie, if it is valid: what it was begun with has to be so still.
+    /// Owner of the cookie's session. The session is valid only while the credentials of its login are.
     async fn of_session(&self, cookie: &SecretString, credentials: &Credentials) -> Result<Identity, Denial> {
         let session = self.sessions.open(cookie).await.ok_or(Denial::Absent)?;
         let identity = match &session.login {
             Login::Token(token) => {
                 match self.authenticate(&credentials.with_token(token.clone())).await {
-                    // It was valid once: there is no reason to suspect whoever has it.
+                    // The token was valid at login, so its rejection isn't treated as a failed login.
                     Err(Denial::Wrong(_) | Denial::Told(_)) => return Err(Denial::Absent),
                     found => found?,
                 }
@@ -232,18 +232,18 @@ impl Authentication {
         if same { Ok(identity) } else { Err(Denial::Absent) }
     }
 
-    /// Users of the file, by identifier.
+    /// Users of the users' file by identifier.
     pub fn users(&self) -> BTreeMap<&str, &users::User> {
         let users = self.passwords.iter().flat_map(|passwords| passwords.users().all());
         users.map(|user| (user.id(), user)).collect()
     }
 
-    /// Tokens of the file, by hash.
+    /// Tokens of the tokens' file by hash.
     pub fn tokens(&self) -> BTreeMap<&[u8; 32], &Identity> {
         self.tokens.iter().flat_map(|tokens| tokens.all()).collect()
     }
 
-    /// The projects that a user of the users' file has a role in.
+    /// Projects in which a user of the users' file has a role. `None` for other users.
     pub fn projects_of(&self, user: &UserId) -> Option<Vec<String>> {
         let user = self.passwords.as_ref()?.users().find(None, Some(&user.0))?;
         let with_role = user.projects.iter().filter(|(_, roles)| !roles.is_empty());
@@ -258,7 +258,7 @@ impl Authentication {
     }
 }
 
-/// Mistakes in the settings, and in each of the files that they name.
+/// Errors in the settings, and in the files that they name.
 pub(crate) fn mistakes(config: &AuthConfig) -> Vec<ConfigError> {
     let files = [
         file_keys(config).err(),
@@ -308,7 +308,7 @@ fn named<'a>(
     path.map(PathBuf::as_path).ok_or(ConfigError::FileNotNamed { method, setting })
 }
 
-/// The users' file is read once for all methods that need it.
+/// Reads the users' file once for all methods that need it.
 fn shared_users(
     read: &mut Option<Arc<passwords::Passwords>>,
     config: &AuthConfig,

@@ -1,4 +1,4 @@
-//! Everybody is the administrator: for a server that only its own machine can reach.
+//! No authentication, for a server that is reachable only from its own machine.
 
 use async_trait::async_trait;
 use axum::http::HeaderMap;
@@ -8,7 +8,7 @@ use leases::project::{ProjectId, UserId};
 use super::credentials::Credentials;
 use super::identity::{Authenticator, Denial, Identity, Names, Roles};
 
-/// Everybody is the administrator of the project `admin`.
+/// Makes every caller the administrator, in the project `admin`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open;
 
@@ -24,8 +24,8 @@ impl Authenticator for Open {
     }
 }
 
-/// Whether a request is from this machine as far as it says itself. A page that a browser on this machine shows
-/// could otherwise send requests in its user's name, directly or under a name that it makes point here.
+/// Whether the headers `Host` and `Origin` name this machine. Otherwise a web page in a local browser could
+/// send requests in the user's name, directly or through a host name that it makes resolve to this machine.
 pub(crate) fn says_local(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let host = text(HOST).is_none_or(is_loopback);

@@ -1,8 +1,8 @@
-//! Whether a password is a user's.
+//! Password checks.
 //!
-//! A proper hash of a password takes tens of milliseconds and some 20 MB. So few are computed at once, away from
-//! the threads that serve requests, in memory that is used again, and what was right is remembered for a while under a
-//! fast hash with a key that only this process has.
+//! A proper password hash takes tens of milliseconds and about 20 MB. So only a few are computed
+//! concurrently, on blocking threads and in reused memory. A correct password is remembered for a while under
+//! a fast hash with a key that only this process has.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -21,26 +21,25 @@ use super::hash::{Memory, digest, hash_password, verify_password};
 use super::identity::Denial;
 use super::users::{User, Users};
 
-/// How many passwords are hashed at once.
+/// Maximum number of concurrent hash computations.
 const AT_ONCE: usize = 2;
 
-/// How long a password that was right is remembered.
+/// How long a correct password is remembered.
 const REMEMBERED: Duration = Duration::from_mins(5);
 
-/// What hashes passwords, whatever users there are: it outlives a reload of their file.
+/// Computes password hashes. Independent of the users, so that a reload of their file keeps it.
 #[derive(Debug)]
 pub(crate) struct Hashing {
-    /// What the password of a user that there is not is compared with, so that it takes as long.
+    /// Hash for passwords of unknown users, so that checking them takes as long.
     nobody: String,
     key: [u8; 32],
     turns: Arc<Semaphore>,
-    /// As many as hash at once.
+    /// Memory that isn't in use. At most one per concurrent computation is allocated.
     memory: Mutex<Vec<Memory>>,
     failures: Arc<Failures>,
 }
 
 impl Hashing {
-    /// With limits on failures.
     pub fn new(ids: &dyn Ids, failures: Arc<Failures>) -> Result<Self, AuthFileError> {
         let random = || SecretString::from(format!("{:x}", ids.uuid()));
         Ok(Self {
@@ -52,7 +51,7 @@ impl Hashing {
         })
     }
 
-    /// Whether a password is that of a hash. Waits for its turn.
+    /// Checks a password against a hash, once fewer than [`AT_ONCE`] others are being checked.
     async fn verify(self: &Arc<Self>, password: &SecretString, hash: &str) -> bool {
         let Ok(turn) = Arc::clone(&self.turns).acquire_owned().await else { return false };
         let (this, password, hash) = (Arc::clone(self), password.clone(), hash.to_owned());
@@ -71,7 +70,7 @@ impl Hashing {
     }
 }
 
-/// Users, and which passwords of theirs were seen.
+/// Users, with the correct passwords seen recently.
 #[derive(Debug)]
 pub(crate) struct Passwords {
     users: Users,
@@ -80,17 +79,15 @@ pub(crate) struct Passwords {
 }
 
 impl Passwords {
-    /// Of these users.
     pub fn new(users: Users, hashing: Arc<Hashing>) -> Self {
         Self { users, hashing, seen: Mutex::default() }
     }
 
-    /// All users.
     pub fn users(&self) -> &Users {
         &self.users
     }
 
-    /// The user of that name or identifier, if the password is right.
+    /// Finds a user by identifier or name, and checks the password.
     pub async fn check(
         &self,
         name: Option<&str>,
@@ -116,7 +113,7 @@ impl Passwords {
         Ok(user)
     }
 
-    /// The same for name and password of a request.
+    /// Like [`Self::check`], for HTTP basic authentication.
     pub async fn check_request(&self, credentials: &Credentials) -> Result<&User, Denial> {
         let (name, password) = credentials.password.as_ref().ok_or(Denial::Absent)?;
         self.check(Some(name), None, password, credentials.peer).await

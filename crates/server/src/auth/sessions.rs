@@ -1,9 +1,11 @@
-//! Sessions of the console: what a browser sends instead of a token or a password, in a cookie that no script can read.
+//! Console sessions. A browser sends a session cookie, which no script can read, instead of a token or a
+//! password.
 //!
-//! The cookie says who has logged in, with what, and until when; it is encrypted and authenticated (AES-256-GCM) with a
-//! key that follows from the one that signs tokens. So nothing is kept of sessions: none can be displaced by others'
-//! logins, each is good at every service on the store and after a restart, and a token in it is of no use elsewhere.
-//! What it was begun with is checked again with each request, and those that were ended are revoked as tokens are.
+//! The cookie contains the user, the credentials of the login and the expiry. It is encrypted and
+//! authenticated (AES-256-GCM) with a key derived from the signing key of tokens. So the server keeps no
+//! record of sessions: logins of other users can't evict one, a session is valid at every service that shares
+//! the store and after a restart, and a token in the cookie is useless elsewhere. Each request checks the
+//! credentials of the login again. Ended sessions are revoked like tokens.
 
 use std::sync::Arc;
 
@@ -23,38 +25,38 @@ use super::identity::Identity;
 use super::key_file::FileKey;
 use super::keyring::Keyring;
 
-/// What cookies begin with. Another form of them has another number.
+/// Prefix of cookies. Its number changes with their format.
 const PREFIX: &str = "allot1c.";
 
-/// Browsers take cookies of 4096 bytes, name and attributes included.
+/// Maximum length of a cookie's value in bytes. Browsers accept cookies of 4096 bytes, including name and
+/// attributes.
 const LONGEST: usize = 3800;
 
-/// What the key of cookies is made for, so that it is another than the one that signs tokens.
+/// Purpose in the derivation of the cookie key, so that it differs from the signing key of tokens.
 const PURPOSE: &[u8] = b"allot session cookie";
 
-/// Begins sessions and knows them again.
+/// Creates and opens sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     keyring: Arc<Keyring>,
-    /// Keys of the operator's, which take the place of the store's.
+    /// Operator's keys. If there are any, they replace the store's keys.
     file_keys: Vec<FileKey>,
     lifetime: SignedDuration,
 }
 
-/// How somebody has logged in.
+/// Credentials that began a session.
 #[derive(Clone, Debug)]
 pub(crate) enum Login {
-    /// With this token.
     Token(SecretString),
-    /// With a password: a hash of what the users' file said of the user and the project then.
+    /// With a password.
     Password {
-        /// The hash.
+        /// Hash of the file's entry of the user and the project at login.
         entry: String,
     },
 }
 
 impl Login {
-    /// What it was: `token` or `password`.
+    /// `token` or `password`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Token(_) => "token",
@@ -67,44 +69,39 @@ impl Login {
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
     pub id: u128,
-    /// Whose it is.
     pub user: UserId,
-    /// For which project.
     pub project: ProjectId,
-    /// How it was begun.
     pub login: Login,
-    /// When it ends.
     pub until: Timestamp,
 }
 
-/// Why there is no session.
+/// Reason that a session can't begin.
 #[derive(Debug, Error)]
 pub(crate) enum SessionError {
-    /// No browser would keep the cookie.
+    /// Browsers would drop the cookie.
     #[error("The token is too long for a session: {0} bytes, and a cookie may have {LONGEST}")]
     TooLong(usize),
-    /// There is no key to encrypt with.
+    /// The key can't be read from the store, or created there.
     #[error(transparent)]
     NoKey(#[from] ServiceError),
-    /// Encryption failed.
     #[error("A session cannot be encrypted")]
     Sealing,
 }
 
-/// What is in a cookie. It has no `Debug`, since there may be a token in it.
+/// Content of a cookie. It doesn't implement `Debug`, because it can contain a token.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
-    /// The session's identifier.
+    /// Identifier of the session, in hexadecimal.
     i: String,
-    /// The user.
+    /// User.
     u: String,
-    /// The project.
+    /// Project.
     p: String,
-    /// Since when and until when, microseconds.
+    /// Begin and end, in microseconds.
     f: i64,
     t: i64,
-    /// The token, or what the users' file said.
+    /// Token of the login (`k`), or hash of the entry in the users' file (`e`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     k: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,24 +109,24 @@ struct Content {
 }
 
 impl Sessions {
-    /// With the store's keys, or those of a file if there are any.
+    /// If `file_keys` is empty, the store's keys are used.
     pub fn new(keyring: Arc<Keyring>, file_keys: Vec<FileKey>, lifetime: SignedDuration) -> Self {
         Self { keyring, file_keys, lifetime }
     }
 
-    /// How long a session lasts.
+    /// Duration of a session.
     pub fn lifetime(&self) -> SignedDuration {
         self.lifetime
     }
 
-    /// The cookie's value for a new session, and when that ends.
+    /// Begins a session. Returns the cookie's value and the end of the session.
     pub async fn begin(
         &self,
         identity: &Identity,
         login: &Login,
     ) -> Result<(SecretString, Timestamp), SessionError> {
         let since = self.keyring.now();
-        // To the microsecond, as it is in the cookie.
+        // Cookies have a precision of microseconds.
         let since = Timestamp::from_microsecond(since.as_microsecond()).unwrap_or(since);
         let until = since.checked_add(self.lifetime).unwrap_or(Timestamp::MAX);
         let (token, entry) = match login {
@@ -170,7 +167,7 @@ impl Sessions {
         Ok((SecretString::from(value), until))
     }
 
-    /// The session of a cookie, unless it is over, revoked, or none.
+    /// Decrypts a cookie. `None` if it is invalid, expired or revoked.
     pub async fn open(&self, cookie: &SecretString) -> Option<Opened> {
         let cookie = cookie.expose_secret();
         if cookie.len() > LONGEST {
@@ -198,7 +195,8 @@ impl Sessions {
         Some(Opened { id, user, project: ProjectId(content.p), login, until })
     }
 
-    /// The key of that name, if there is one: of a file as long as that has any, of the store otherwise.
+    /// Finds a key by name: `f` and the name of a key in the file, or `s` and the number of a key in the
+    /// store. The store's keys are rejected if the file has any.
     async fn key(&self, name: &str) -> Option<LessSafeKey> {
         if let Some(name) = name.strip_prefix('f') {
             return of_cookies(&self.file_keys.iter().find(|key| key.name == name)?.key);
@@ -210,8 +208,8 @@ impl Sessions {
         of_cookies(&hmac::Key::new(hmac::HMAC_SHA256, &key.secret))
     }
 
-    /// Ends the session of a user before its time, at all services on the store. Several sessions are ended by one
-    /// revocation, together with everything else that the user logged in to before.
+    /// Revokes sessions of one user at all services that share the store. For several sessions, one
+    /// revocation covers everything the user has logged in to so far.
     pub async fn end(&self, sessions: &[Opened]) -> Result<(), ServiceError> {
         let Some(first) = sessions.first() else { return Ok(()) };
         let only = (sessions.len() == 1).then_some(first.id);
@@ -220,7 +218,7 @@ impl Sessions {
     }
 }
 
-/// The key of cookies that follows from one of tokens.
+/// Derives the cookie key from a signing key of tokens.
 fn of_cookies(key: &hmac::Key) -> Option<LessSafeKey> {
     let secret = hmac::sign(key, PURPOSE);
     UnboundKey::new(&AES_256_GCM, secret.as_ref()).ok().map(LessSafeKey::new)

@@ -1,4 +1,4 @@
-//! Tokens from a file.
+//! Authentication with tokens from a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,17 +24,14 @@ struct File {
 
 #[derive(Debug, Deserialize)]
 struct Entry {
-    /// SHA-256 of the token, in hexadecimal digits.
+    /// SHA-256 of the token in hexadecimal.
     sha256: String,
-    /// Whose it is.
     user: String,
-    /// For which project.
     project: String,
-    /// With which roles.
     roles: Vec<String>,
 }
 
-/// Tokens, by their hashes, and whose they are.
+/// Identities by the SHA-256 of their tokens.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     by_hash: BTreeMap<[u8; 32], Identity>,
@@ -42,17 +39,15 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// All of them.
     pub fn all(&self) -> &BTreeMap<[u8; 32], Identity> {
         &self.by_hash
     }
 
-    /// Questionable entries.
+    /// Warnings about entries.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Reads them from a file.
     pub fn read(path: &Path) -> Result<Self, AuthFileError> {
         let mut file: file::Read<File> = file::read(path, &FORM)?;
         let mut mistakes = std::mem::take(&mut file.mistakes);
@@ -95,7 +90,7 @@ impl Authenticator for Tokens {
     async fn authenticate(&self, credentials: &Credentials) -> Result<Identity, Denial> {
         let token = credentials.token.as_ref().ok_or(Denial::Absent)?;
         let digest = digest(token.expose_secret().as_bytes());
-        // All are looked at, each in constant time, so that how long it takes says nothing about any of them.
+        // Compare with all tokens in constant time, so that the duration reveals nothing about them.
         let mut found = None;
         for (known, identity) in &self.by_hash {
             if bool::from(known.as_slice().ct_eq(&digest)) {

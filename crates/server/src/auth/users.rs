@@ -11,7 +11,7 @@ use super::file::{self, AuthFileError, Form, Warning, WarningKind};
 use super::hash::{Strength, fingerprint, strength};
 use super::identity::{Identity, Names, Roles};
 
-/// What is said of a hash that is weak.
+/// Warning for a weak hash.
 const WEAK: &str = "the password_hash is weak: replace it by one that `allot hash password` prints";
 
 const FORM: Form = Form {
@@ -25,33 +25,33 @@ struct File {
     users: Vec<User>,
 }
 
-/// A user.
+/// An entry of the users' file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct User {
-    /// What the user types.
+    /// Login name.
     pub name: String,
-    /// What leases are kept under; the name if absent.
+    /// User identifier that owns leases. Defaults to the name.
     #[serde(default)]
     pub(super) id: Option<String>,
-    /// The argon2id hash of the password, as PHC string.
+    /// Argon2id hash as a PHC string.
     pub password_hash: String,
-    /// Roles by project.
     pub projects: BTreeMap<String, Vec<String>>,
-    /// The project that is meant when none is named; the first by name if absent.
+    /// Project of requests that don't name one. Defaults to the first by name.
     #[serde(default)]
     pub(super) default_project: Option<String>,
-    /// Whether the user may not come in, for now.
+    /// Rejects the user's logins and tokens for now.
     #[serde(default)]
     pub(super) disabled: bool,
 }
 
 impl User {
-    /// What leases are kept under.
+    /// User identifier that owns leases.
     pub fn id(&self) -> &str {
         self.id.as_deref().unwrap_or(&self.name)
     }
 
-    /// A hash of all that is said of the user and of that project: another one as soon as any of it changes.
+    /// Hash of the user's entry, as far as it concerns the project. Any change to name, identifier, password
+    /// or roles changes it.
     pub fn entry(&self, project: &ProjectId) -> String {
         let mut parts = vec![self.id(), &self.name, &self.password_hash, &project.0];
         parts.extend(self.projects.get(&project.0).into_iter().flatten().map(String::as_str));
@@ -59,7 +59,7 @@ impl User {
         fingerprint(&parts)
     }
 
-    /// The user in that project, or in the usual one. None without a role there.
+    /// The user's identity in `project`, or in the default project. `None` if the user has no role there.
     pub fn identity(&self, project: Option<&str>) -> Option<Identity> {
         let usual = self.default_project.as_ref().or_else(|| self.projects.keys().next());
         let project = project.or(usual.map(String::as_str))?;
@@ -73,7 +73,7 @@ impl User {
     }
 }
 
-/// All users.
+/// Users of the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Users {
     all: Vec<User>,
@@ -81,12 +81,10 @@ pub(crate) struct Users {
 }
 
 impl Users {
-    /// Reads them from a file.
     pub fn read(path: &Path) -> Result<Self, AuthFileError> {
         Self::parse(path, &file::text_of(path)?)
     }
 
-    /// Parses the content of a file.
     pub fn parse(path: &Path, text: &str) -> Result<Self, AuthFileError> {
         let mut file: file::Read<File> = file::parse(path, text, &FORM)?;
         let mut mistakes = std::mem::take(&mut file.mistakes);
@@ -122,17 +120,16 @@ impl Users {
         Ok(Self { all: file.value.users, warnings })
     }
 
-    /// All of them.
     pub fn all(&self) -> &[User] {
         &self.all
     }
 
-    /// Questionable entries.
+    /// Warnings about entries.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// The user of that name or identifier.
+    /// Finds an enabled user by `id`, or by `name` if `id` is `None`.
     pub fn find(&self, name: Option<&str>, id: Option<&str>) -> Option<&User> {
         self.all.iter().filter(|user| !user.disabled).find(|user| match (id, name) {
             (Some(id), _) => user.id() == id,

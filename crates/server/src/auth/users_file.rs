@@ -1,5 +1,5 @@
-//! Edits of a users' file. Comments, order and everything else in it stay, and each result has passed the parser that the
-//! service uses.
+//! Edits of a users' file. They keep comments, order and everything else, and each result has passed the
+//! parser that the service uses.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,19 +18,16 @@ pub enum UsersFileError {
     /// The result isn't a valid users' file.
     #[error(transparent)]
     File(#[from] AuthFileError),
-    /// The file isn't TOML.
     #[error("{0} is YAML, and only TOML files can be edited by this command: change it by hand")]
     Yaml(PathBuf),
-    /// A user, project or role can't have this name.
+    /// Invalid name of a user, project or role.
     #[error("invalid name {0:?}: it must not be empty or contain colons or control characters")]
     Name(String),
-    /// The file has no such user.
     #[error("there is no user {0:?} in {1}")]
     Unknown(String, PathBuf),
-    /// The file has such a user already.
     #[error("user {0:?} already exists")]
     Exists(String),
-    /// The user's entry, or the list, is written in an unusual form.
+    /// The user's entry, or the list, has a form that can't be edited.
     #[error("cannot edit the entry of user {0:?} in {1}: change it by hand")]
     ByHand(String, PathBuf),
 }
@@ -44,7 +41,7 @@ pub struct UsersFile {
 }
 
 impl UsersFile {
-    /// Parses the content of the file at `path`. A TOML file without any entry has no users.
+    /// Parses the content of the file at `path`. An empty TOML document has no users.
     pub fn parse(path: &Path, text: String) -> Result<Self, AuthFileError> {
         let is_empty =
             !is_yaml(path) && DeTable::parse(&text).is_ok_and(|document| document.get_ref().is_empty());
@@ -52,12 +49,11 @@ impl UsersFile {
         Ok(Self { path: path.to_owned(), text, users })
     }
 
-    /// The content of the file.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Name, roles by project, and whether the user is disabled; in the order of the file.
+    /// Name, roles by project, and whether the user is disabled, in file order.
     pub fn users(&self) -> impl Iterator<Item = (&str, &BTreeMap<String, Vec<String>>, bool)> {
         self.users.all().iter().map(|user| (user.name.as_str(), &user.projects, user.disabled))
     }
@@ -69,12 +65,12 @@ impl UsersFile {
         warnings.filter_map(|warning| warning.text(&|_| false)).collect()
     }
 
-    /// Fails if there is no user of that name.
+    /// Fails if the file has no user of this name.
     pub fn check_known(&self, name: &str) -> Result<(), UsersFileError> {
         self.position(name).map(drop)
     }
 
-    /// Fails if a user of that name can't be added.
+    /// Fails if the name is invalid or taken.
     pub fn check_new(&self, name: &str) -> Result<(), UsersFileError> {
         if self.position(name).is_ok() {
             return Err(UsersFileError::Exists(name.to_owned()));
@@ -82,7 +78,7 @@ impl UsersFile {
         check_name(name)
     }
 
-    /// Adds a user at the end. Of several projects, the first is the default.
+    /// Appends a user. If there are several projects, the first becomes the default.
     pub fn add(
         &self,
         name: &str,
@@ -111,7 +107,6 @@ impl UsersFile {
         self.edited(name, text, &expected)
     }
 
-    /// Sets the hash of a user's password.
     pub fn set_password(&self, name: &str, password_hash: &str) -> Result<Self, UsersFileError> {
         self.change(
             name,
@@ -123,7 +118,7 @@ impl UsersFile {
         )
     }
 
-    /// Disables a user, or enables a disabled one.
+    /// Disables or enables a user.
     pub fn set_disabled(&self, name: &str, disabled: bool) -> Result<Self, UsersFileError> {
         self.change(
             name,
@@ -148,7 +143,8 @@ impl UsersFile {
         )
     }
 
-    /// Changes the entry of a user: its text by `edit`, which returns `None` where it can't, and its meaning by `apply`.
+    /// Changes a user's entry: `edit` changes the text, or returns `None` if it can't, and `apply` makes the
+    /// same change to the parsed user.
     fn change(
         &self,
         name: &str,
@@ -165,7 +161,7 @@ impl UsersFile {
         self.edited(name, text, &expected)
     }
 
-    /// The file with another text, if that means what it should.
+    /// Replaces the text, if it parses to the expected users.
     fn edited(&self, name: &str, text: String, expected: &[User]) -> Result<Self, UsersFileError> {
         match Self::parse(&self.path, text) {
             Ok(edited) if edited.users.all() == expected => Ok(edited),
@@ -190,7 +186,7 @@ impl UsersFile {
 }
 
 fn check_name(name: &str) -> Result<(), UsersFileError> {
-    // HTTP basic authentication has a colon between name and password.
+    // HTTP basic authentication separates name and password by a colon.
     if name.is_empty() || name.contains(|c: char| c == ':' || c.is_control()) {
         return Err(UsersFileError::Name(name.to_owned()));
     }

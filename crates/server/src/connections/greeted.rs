@@ -1,4 +1,4 @@
-//! What a connection begins with.
+//! Time limit for the first bytes of a connection.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -9,21 +9,21 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// How HTTP/2 begins.
+/// First bytes of an HTTP/2 connection.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A stream that breaks unless it is clear in time which version of HTTP is spoken on it. The library that finds
-/// that out waits forever, and its limits begin after that.
+/// A stream that fails with a timeout unless the client's first bytes reveal its HTTP version in time. The
+/// library that detects the version waits forever, and its own limits apply only after that.
 #[derive(Debug)]
 pub(crate) struct Greeted<S> {
     stream: S,
-    /// None when it is clear.
+    /// `None` once the version is known.
     greeting: Option<Greeting>,
 }
 
 #[derive(Debug)]
 struct Greeting {
-    /// So much of the preface was read, and nothing else.
+    /// Number of bytes read so far, all of them part of the preface.
     read: usize,
     deadline: Pin<Box<Sleep>>,
 }
@@ -36,12 +36,12 @@ impl<S> Greeted<S> {
 }
 
 impl Greeting {
-    /// Whether the version is clear with these bytes.
+    /// Whether the version is known after these bytes.
     fn ends_with(&mut self, bytes: &[u8]) -> bool {
         let expected = &PREFACE[self.read..];
         let compared = bytes.len().min(expected.len());
         self.read += compared;
-        // The end of the stream makes it clear as well.
+        // At the end of the stream there is no version left to wait for.
         bytes.is_empty() || bytes[..compared] != expected[..compared] || self.read == PREFACE.len()
     }
 }
@@ -110,7 +110,7 @@ mod tests {
         (Greeted::new(ours, PATIENCE), theirs)
     }
 
-    /// Sends bytes, three of them while the patience lasts, and then says nothing more.
+    /// Sends the bytes, three per patience, and then stalls.
     async fn drip(bytes: &'static [u8]) -> io::Result<Vec<u8>> {
         let (mut ours, mut theirs) = pair();
         let dripping = tokio::spawn(async move {

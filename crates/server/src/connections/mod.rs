@@ -1,12 +1,12 @@
-//! Connections: how many there may be, and how long the other side may keep one without doing anything.
+//! Connections: limits on their number, and timeouts for inactive clients.
 //!
 //! ```text
 //! TCP ─► place ─► patient ─► (TLS) ─► greeted ─► HTTP
 //! ```
 //!
-//! A connection takes a place before anything is read from it ([`places`]). A client that takes none of an answer
-//! ([`patient`]), or does not say which version of HTTP it speaks ([`greeted`]), loses it. What comes after that is
-//! HTTP's own: heads and bodies have limits of time and size there.
+//! A connection takes a place before any byte is read from it ([`places`]). It is closed if the client reads
+//! nothing of a response ([`patient`]), or doesn't reveal its HTTP version in time ([`greeted`]). The HTTP
+//! library limits time and size of heads and bodies after that.
 
 mod greeted;
 mod patient;
@@ -25,7 +25,7 @@ use self::greeted::Greeted;
 use self::patient::Patient;
 pub(crate) use self::places::Places;
 
-/// Gives connections their places, and watches what is written to them.
+/// Gives each connection a place, and closes it if writes stall.
 #[derive(Clone, Debug)]
 pub(crate) struct Seat {
     pub places: Arc<Places>,
@@ -41,12 +41,12 @@ impl<S> Accept<TcpStream, S> for Seat {
         let place = stream.peer_addr().and_then(|address| {
             self.places.take(address.ip()).ok_or_else(|| io::Error::other("there are too many connections"))
         });
-        // Whoever gets none is not answered: that would have to be read, by somebody who may not.
+        // Rejected connections get no response, because the client may never read it.
         std::future::ready(place.map(|place| (Patient::new(stream, self.patience, place), service)))
     }
 }
 
-/// Watches what a connection begins with, TLS having been taken off.
+/// Limits the time until a connection's HTTP version is known, after TLS.
 #[derive(Clone, Debug)]
 pub(crate) struct Greet<A> {
     pub inner: A,

@@ -1,4 +1,4 @@
-//! A client that takes nothing of what it is sent.
+//! Timeout for clients that don't read their responses.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -11,12 +11,13 @@ use tokio::time::Sleep;
 
 use super::places::Place;
 
-/// A stream that breaks when nothing of what is written to it is taken for so long. It has a place.
+/// A stream that fails with a timeout if a write makes no progress for `patience`. It holds the connection's
+/// place.
 #[derive(Debug)]
 pub(crate) struct Patient<S> {
     stream: S,
     patience: Duration,
-    /// Until when something has to be taken, while nothing is.
+    /// Deadline of a blocked write. `None` while writes succeed.
     deadline: Option<Pin<Box<Sleep>>>,
     _place: Place,
 }

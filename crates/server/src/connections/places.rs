@@ -1,10 +1,10 @@
-//! How many connections there may be, and how many of one address.
+//! Limits on the number of connections, in total and for each address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Places for connections.
+/// Open connections, counted in total and by address.
 #[derive(Debug)]
 pub(crate) struct Places {
     most: usize,
@@ -19,7 +19,7 @@ struct Taken {
     turned_away: u64,
 }
 
-/// A place; whoever drops it gives it back.
+/// The place of one connection. Dropping it frees the place.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Arc<Places>,
@@ -27,12 +27,12 @@ pub(crate) struct Place {
 }
 
 impl Places {
-    /// So many, and so many of them for each address.
     pub fn new(most: usize, most_of_an_address: usize) -> Arc<Self> {
         Arc::new(Self { most, most_of_an_address, taken: Mutex::default() })
     }
 
-    /// A place for a connection from that address, if there is one.
+    /// Takes a place for a connection from the address. `None` at a limit, which counts as a rejected
+    /// connection.
     pub fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let address = address.to_canonical();
         let mut taken = self.taken();
@@ -46,12 +46,11 @@ impl Places {
         Some(Place { places: Arc::clone(self), address })
     }
 
-    /// How many are taken.
     pub fn taken_now(&self) -> usize {
         self.taken().all
     }
 
-    /// How many connections did not get one.
+    /// Number of rejected connections so far.
     pub fn turned_away(&self) -> u64 {
         self.taken().turned_away
     }

@@ -1,5 +1,5 @@
-//! What the document says of the size of bodies: the limits that are applied when they are read, by the same names of
-//! fields, so that a field that is added later is described as well.
+//! Size limits in the schemas of request bodies. They are the limits that parsing applies, and they go by
+//! field name, so a field added later gets them as well.
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,24 @@ use api::v1::limits::LARGEST;
 use leases::properties::MAX_ALIKE;
 use serde_json::{Map, Value, json};
 
-/// What a field's text may not have, as a class of characters without its brackets.
+/// Characters that text must not contain, as the inside of a character class.
 const CONTROLS: &str = r"\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069";
 
-/// The same of an expression: between its parts lines may end.
+/// Characters that an expression must not contain. Line breaks are allowed between its parts.
 const CONTROLS_OF_EXPRESSIONS: &str = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069";
 
-/// Bodies that have to have some field, whichever it is.
+/// Bodies that must have at least one field, regardless of which one.
 const CHANGES: [&str; 3] = ["FreePoolChange", "HostChange", "LeasePoolChange"];
 
-/// Fields that are expressions on properties of hosts.
+/// Fields that contain expressions on host properties.
 const EXPRESSIONS: [&str; 3] = ["hypervisor_properties", "resource_properties", "query"];
 
-/// Writes the limits into every schema that a body has.
+/// Adds the limits to every schema used by a request body.
 pub(super) fn describe(document: &mut Value, limits: &Limits) {
     let mut schemas = BTreeSet::new();
     for item in document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut) {
         for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
-            // Logins are read by other rules.
+            // Logins have other limits.
             if operation["tags"][0] == "identity" || operation["requestBody"].is_null() {
                 continue;
             }
@@ -46,7 +46,7 @@ pub(super) fn describe(document: &mut Value, limits: &Limits) {
     optional_bodies(document);
 }
 
-/// A body of which nothing has to be there may be absent.
+/// A body without required fields can be omitted.
 fn optional_bodies(document: &mut Value) {
     let schemas = document["components"]["schemas"].clone();
     for item in document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut) {
@@ -62,7 +62,8 @@ fn optional_bodies(document: &mut Value) {
     }
 }
 
-/// The schema of a field of that name, or of what is in such a field. The names of others that it refers to are added.
+/// Adds limits to the schema of a field, or of a value inside that field. Adds the names of referenced
+/// schemas to `others`.
 fn visit(schema: &mut Value, field: &str, limits: &Limits, others: &mut BTreeSet<String>) {
     let Some(schema) = schema.as_object_mut() else { return };
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
@@ -121,7 +122,7 @@ fn describe_text(schema: &mut Map<String, Value>, field: &str, limits: &Limits) 
     schema.entry("pattern").or_insert(json!(pattern));
 }
 
-/// Whether the schema is of that type, perhaps among others.
+/// Whether the schema allows this type, possibly among several.
 fn is(schema: &Map<String, Value>, kind: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(name)) => name == kind,

@@ -1,7 +1,8 @@
-//! A program that is run for each notification, without a shell: it gets the notification as JSON on its standard input.
+//! Runs a program for each notification, without a shell. It gets the notification as JSON on its standard
+//! input.
 //!
-//! The next run begins when the last one has ended, so notifications arrive in order. A run that takes too long is killed
-//! together with all processes that it has started.
+//! Runs don't overlap, so notifications arrive in order. A run that takes too long is killed together with
+//! all processes that it has started.
 
 use std::time::Duration;
 
@@ -12,13 +13,12 @@ use store::Notification;
 use super::listener::{Listener, TellError};
 use crate::config::{ExecConfig, LEAST_PAUSE, LONGEST_ANSWER};
 
-/// Its name.
 pub(super) const NAME: &str = "exec";
 
 /// Exit status of a program that rejects the notification: `EX_DATAERR` of `sysexits.h`.
 const REJECTED: i32 = 65;
 
-/// A program.
+/// A listener that runs a program.
 #[derive(Debug)]
 pub(crate) struct Exec {
     program: String,
@@ -28,7 +28,6 @@ pub(crate) struct Exec {
 }
 
 impl Exec {
-    /// Nothing is run yet.
     pub fn new(config: &ExecConfig) -> Self {
         Self {
             program: config.program.clone(),
@@ -127,7 +126,7 @@ mod tests {
     #[tokio::test]
     async fn a_program_that_does_not_end_is_killed_with_what_it_has_started() {
         let directory = tempfile::tempdir().expect("a directory");
-        // The end of all that have the pipe open is the end of the read.
+        // Reading ends when all processes with the pipe open have ended.
         let pipe = directory.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
         assert!(made.success());

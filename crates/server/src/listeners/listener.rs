@@ -1,4 +1,4 @@
-//! What a listener is, and why it may not be told.
+//! The trait of listeners, and delivery errors.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,65 +11,57 @@ use thiserror::Error;
 
 use crate::message_bus::PublishError;
 
-/// Who is told of everything that happens.
+/// A receiver of notifications.
 #[async_trait]
 pub(crate) trait Listener: fmt::Debug + Send + Sync {
     /// One of [`NAMES`](super::NAMES).
     fn name(&self) -> &'static str;
 
-    /// How long it is left alone after a first failure; each time twice as long.
+    /// Pause after a first failure. It doubles with each further failure.
     fn first_pause(&self) -> Duration;
 
-    /// Whether it also gets notifications for meters, and samples.
+    /// Whether the listener also gets notifications for meters, and samples.
     fn is_metered(&self) -> bool {
         false
     }
 
-    /// Tells it of one. It has taken the notification if there is no error.
+    /// Delivers a notification. `Ok` means that the listener has accepted it.
     async fn tell(&self, notification: &Notification) -> Result<(), TellError>;
 }
 
-/// Why a notification was not delivered.
+/// Reason that a notification was not delivered.
 #[derive(Debug, Error)]
 pub(crate) enum TellError {
-    /// The web hook does not answer.
+    /// No response from the web hook.
     #[error("the listener does not answer: {0}")]
     NoAnswer(reqwest::Error),
-    /// It answers something else than 2xx.
+    /// Response of the web hook other than 2xx.
     #[error("the listener answers {0}")]
     Refused(StatusCode),
-    /// The message bus does not take it.
+    /// Failure to publish on the message bus.
     #[error("broker {broker} {error}")]
-    Broker {
-        /// Which of its brokers.
-        broker: String,
-        /// What that has done.
-        error: PublishError,
-    },
-    /// The program fails, or takes too long.
+    Broker { broker: String, error: PublishError },
+    /// Failure or timeout of the program.
     #[error("{program}: {reason}")]
     Program {
-        /// The program, as configured.
         program: String,
-        /// How it ended, and the last line that it wrote.
+        /// How it ended, and its last line of output.
         reason: String,
-        /// It has ended with the exit status of a rejection.
+        /// Whether its exit status means a rejection of the notification.
         rejected: bool,
     },
-    /// What is to be sent cannot be written.
     #[error("the notification cannot be written: {0}")]
     Json(#[from] serde_json::Error),
-    /// The store does not work.
     #[error(transparent)]
     Service(#[from] ServiceError),
-    /// Telling it panicked; the log says where.
+    /// Panic of the listener. The log has its location.
     #[error("internal error, see the log")]
     Panic,
 }
 
 impl TellError {
-    /// Whether the listener rejects this notification, and not the service or everything: the same one is likely to be
-    /// rejected again.
+    /// Whether the listener rejects this particular notification, so that it is likely to reject it again.
+    /// False if it rejects the service, or everything.
     pub(crate) fn is_rejection(&self) -> bool {
         match self {
             Self::Refused(status) => [400, 413, 415, 422].contains(&status.as_u16()),

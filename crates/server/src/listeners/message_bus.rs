@@ -1,8 +1,9 @@
-//! The message bus of an OpenStack cloud: notifications as Blazar publishes them on RabbitMQ, in the format of
-//! oslo.messaging 2.0 (`messagingv2`).
+//! Publishes notifications on the message bus of an OpenStack cloud, as Blazar does on RabbitMQ, in the
+//! format of oslo.messaging 2.0 (`messagingv2`).
 //!
-//! What a listener of oslo.messaging 18 expects was read off RabbitMQ: a topic exchange, a queue of the name
-//! `TOPIC.info` that is bound to it under that name, and JSON with the notification as JSON in a string.
+//! The expectations of listeners were observed with oslo.messaging 18 on RabbitMQ: a topic exchange, a queue
+//! named `TOPIC.info` bound to it under that name, and a JSON envelope with the notification as JSON in a
+//! string.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,27 +20,25 @@ use crate::config::{LEAST_PAUSE, MessageBusConfig};
 use crate::config_error::ConfigError;
 use crate::message_bus::{MessageBus, PublishError, Publishing, Queues, Route, URL_FILE, check_names, wrong};
 
-/// Its name.
 pub(super) const NAME: &str = "message_bus";
 
-/// What is appended to a topic for the queue's name: every notification is of this priority, as Blazar's are.
+/// Priority of all notifications, as in Blazar. A queue's name is the topic followed by it.
 const PRIORITY: &str = "info";
 
-/// Who publishes there.
+/// A listener that publishes on a message bus.
 pub(crate) struct Publisher {
     bus: MessageBus,
     exchange: String,
-    /// Names of queues.
     queues: Vec<String>,
     made: Queues,
-    /// Who messages are said to be of.
+    /// `publisher_id` of messages.
     said_by: String,
     timeout: Duration,
     first_pause: Duration,
     state: Mutex<State>,
 }
 
-/// The connection, once there is one, and which broker is asked for the next.
+/// The connection, if any, and the number of the broker for the next one.
 #[derive(Default)]
 struct State {
     session: Option<Publishing>,
@@ -53,11 +52,11 @@ impl fmt::Debug for Publisher {
 }
 
 impl Publisher {
-    /// With these settings; none if the message bus is there only to hear Nova. Nothing is connected to yet.
+    /// `None` if the message bus is used only to listen to Nova. Doesn't connect yet.
     pub fn new(config: &MessageBusConfig) -> Result<Option<Self>, ConfigError> {
         let queues: Vec<String> = config.topics.iter().map(|topic| format!("{topic}.{PRIORITY}")).collect();
         if queues.is_empty() {
-            // A wrong address would be noticed by nobody.
+            // A bus without any topics is never used, so an error in its URL would go unnoticed.
             let heard = !config.nova_topics.is_empty();
             let useless = || wrong(URL_FILE, &"set message_bus.topics or message_bus.nova_topics as well");
             return if heard { Ok(None) } else { Err(useless()) };
@@ -76,7 +75,7 @@ impl Publisher {
         }))
     }
 
-    /// Publishes a message to every topic, with a new connection if there is none.
+    /// Publishes a message to every topic. Connects if there is no open connection.
     async fn publish(
         &self,
         session: &mut Option<Publishing>,
@@ -86,7 +85,7 @@ impl Publisher {
     ) -> Result<(), PublishError> {
         let session = match session {
             Some(session) if session.is_open() => session,
-            // None yet, or its broker has ended it since, as at a restart.
+            // Not connected yet, or closed by the broker, as at its restart.
             _ => session.insert(self.bus.publish(next).await?),
         };
         for queue in &self.queues {
@@ -122,7 +121,8 @@ impl Listener for Publisher {
             Ok(Err(error)) => error,
             Err(_) => format!("has not taken the message in {:?}", self.timeout).into(),
         };
-        // What it still says would be taken for an answer to the next message; and another broker may be well.
+        // Drop the connection, because a late answer on it would be taken for the next message's. Then try
+        // the next broker.
         *session = None;
         let broker = self.bus.broker(*next).to_string();
         *next = next.wrapping_add(1);
@@ -130,7 +130,7 @@ impl Listener for Publisher {
     }
 }
 
-/// Notifications in oslo.messaging's envelope.
+/// Envelope of oslo.messaging.
 #[derive(Serialize)]
 struct Envelope {
     #[serde(rename = "oslo.version")]
@@ -148,12 +148,12 @@ struct Message<'a> {
     priority: String,
     payload: Value,
     timestamp: String,
-    /// Listeners leave out what they have had under the same.
+    /// Listeners ignore messages with an identifier that they have seen before.
     #[serde(rename = "_unique_id")]
     unique_id: String,
 }
 
-/// The identifier and the body of the message for a notification. Both are the same whenever it is told.
+/// Identifier and body of a notification's message. Both are the same at each attempt.
 fn message(notification: &Notification, publisher_id: &str) -> Result<(String, String), serde_json::Error> {
     let content = &notification.content;
     let id = identifier(notification);
@@ -171,7 +171,7 @@ fn message(notification: &Notification, publisher_id: &str) -> Result<(String, S
     Ok((id, body))
 }
 
-/// An identifier that another notification does not have, be it of another store: a UUID of version 8 (RFC 9562).
+/// Unique identifier of a notification, even across stores: a UUID of version 8 (RFC 9562).
 fn identifier(notification: &Notification) -> String {
     let content = &notification.content;
     let mut hash = Sha256::new();

@@ -1,12 +1,14 @@
-//! Tells listeners of notifications: a web hook, a program, and a message bus. Each is told by itself, in order, at least once.
+//! Delivers notifications to listeners: a web hook, a program and a message bus. Each listener gets them
+//! independently, in order, at least once.
 //!
-//! How far a listener has been told is in the store, and moves on when it has taken a notification; so after a crash, a
-//! lost answer or an outage it is told again, under the same identifier, and nothing is left out. While it takes none,
-//! the rest waits, in the store and not in the service. One that the listener rejects by itself, as too long for example,
-//! is passed over after [`ATTEMPTS`], so that no notification keeps the later ones from the listener. Of several services
-//! that share a store one tells.
+//! The store has each listener's position, which advances when the listener has accepted a notification. So
+//! after a crash, a lost response or an outage, the notification is sent again under the same identifier, and
+//! none is skipped. The backlog of a listener that accepts nothing is in the store and not in memory. A
+//! notification that the listener rejects by itself, as too long for example, is skipped after [`ATTEMPTS`],
+//! so that it doesn't block later ones. If several services share a store, one of them delivers.
 //!
-//! A message bus has consumers that count resources. It also gets notifications for meters, and samples every half hour.
+//! Consumers on a message bus meter resources, so it also gets notifications for meters, and samples every
+//! half hour.
 
 mod exec;
 mod listener;
@@ -35,42 +37,42 @@ use crate::config::Config;
 use crate::config_error::ConfigError;
 use crate::metrics::{Metrics, Push};
 
-/// What listeners are called in the store and in metrics.
+/// Names of listeners in the store and in metrics.
 pub(crate) const NAMES: [&str; 3] = [webhook::NAME, exec::NAME, message_bus::NAME];
 
-/// Name under which the store keeps the position of samples, beside the positions of listeners.
+/// Name of the position of samples in the store, next to the positions of listeners.
 const SAMPLES: &str = "samples";
 
-/// How long one of several services that share a store is the one that tells. It is longer than a listener may take.
+/// Term for which one of several services that share a store delivers. Longer than the time limit of any
+/// listener.
 const TERM: SignedDuration = SignedDuration::from_mins(2);
 
-/// How often the others look whether it is their turn.
+/// Interval at which the other services check whether it is their turn.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How many notifications are read from the store at once.
+/// Maximum number of notifications read from the store at once.
 const BATCH: u32 = 100;
 
-/// The longest pause before a listener is tried again.
+/// Maximum pause after failures.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
-/// Attempts to tell a listener of a notification that it rejects. They are counted in memory: a restart, or another service
-/// that takes over, resets the count.
+/// Number of attempts to deliver a notification that the listener rejects. Counted in memory: a restart, or
+/// another service that takes over, resets the count.
 const ATTEMPTS: u32 = 3;
 
-/// How far a listener has been told, and what it rejects.
+/// Position of a listener, and its rejections.
 #[derive(Default)]
 struct Progress {
     told: Option<u64>,
-    /// The position of samples.
+    /// Position of samples.
     sampled: Option<u64>,
-    /// Whether the next samples are due.
     samples_due: bool,
-    /// The number of a notification, and how often it was rejected.
+    /// Number of the last rejected notification, and how often it was rejected.
     rejected: (u64, u32),
 }
 
 impl Progress {
-    /// Counts a rejection; whether it was the last attempt.
+    /// Counts a rejection. Returns whether it was the last attempt.
     fn reject(&mut self, number: u64) -> bool {
         let count = if self.rejected.0 == number { self.rejected.1.saturating_add(1) } else { 1 };
         self.rejected = (number, count);
@@ -78,7 +80,7 @@ impl Progress {
     }
 }
 
-/// The listeners that the settings name. Nobody is told anything yet.
+/// Creates the configured listeners without connecting to them.
 pub(crate) fn of(config: &Config) -> Result<Vec<Box<dyn Listener>>, ConfigError> {
     let mut listeners: Vec<Box<dyn Listener>> = Vec::new();
     if let Some(config) = &config.webhook {
@@ -93,7 +95,7 @@ pub(crate) fn of(config: &Config) -> Result<Vec<Box<dyn Listener>>, ConfigError>
     Ok(listeners)
 }
 
-/// What is wrong with the settings of each.
+/// Errors in the settings of each listener.
 pub(crate) fn mistakes(config: &Config) -> Vec<ConfigError> {
     let webhook = config.webhook.as_ref().map(Webhook::new).transpose().err();
     let publisher = config.message_bus.as_deref().map(Publisher::new).transpose().err();
@@ -104,7 +106,7 @@ pub(crate) fn mistakes(config: &Config) -> Vec<ConfigError> {
     [webhook, publisher, program].into_iter().flatten().collect()
 }
 
-/// Tells a listener everything, forever.
+/// Delivers notifications to one listener forever.
 async fn tell_all(listener: &dyn Listener, service: &Service, metrics: &Metrics) {
     let mut pause = listener.first_pause();
     let mut progress = Progress::default();
@@ -113,7 +115,8 @@ async fn tell_all(listener: &dyn Listener, service: &Service, metrics: &Metrics)
         let next =
             AssertUnwindSafe(tell_next(listener, service, metrics, &mut progress)).catch_unwind().await;
         let outcome = next.unwrap_or(Err(TellError::Panic));
-        // However many notifications fail or are passed over, each begins with a short pause.
+        // After any progress the pause is short again, regardless of how many notifications failed or were
+        // skipped before.
         if outcome.is_ok() || (progress.told, progress.sampled) != told {
             pause = listener.first_pause();
         }
@@ -127,7 +130,7 @@ async fn tell_all(listener: &dyn Listener, service: &Service, metrics: &Metrics)
     }
 }
 
-/// Waits until there is something to tell, and tells it, if no other service does.
+/// Waits for notifications and delivers them, if this service leads.
 async fn tell_next(
     listener: &dyn Listener,
     service: &Service,
@@ -146,7 +149,7 @@ async fn tell_next(
     };
     progress.told = Some(last);
     if !progress.samples_due {
-        // Not for longer than the term: it has to be prolonged.
+        // Shorter than the term, which must be renewed.
         let _ = tokio::time::timeout(PATIENCE, service.notifications().wait_after(None, last)).await;
     }
     let since = Stopwatch::start();
@@ -160,16 +163,16 @@ async fn tell_next(
             break;
         }
     }
-    // After notifications, so that samples that are rejected don't delay them.
+    // Notifications come first, so that rejected samples don't delay them.
     if listener.is_metered() {
-        // They stay due if this fails.
+        // They remain due if this fails.
         progress.samples_due = true;
         progress.samples_due = tell_samples(listener, service, metrics, progress).await?;
     }
     Ok(())
 }
 
-/// Tells a listener of one notification, which is passed over if it was rejected often enough.
+/// Delivers one notification, or skips it after the last attempt.
 async fn tell_one(
     listener: &dyn Listener,
     service: &Service,
@@ -188,7 +191,7 @@ async fn tell_one(
     Ok(())
 }
 
-/// Sends the next samples of this half hour. Returns whether there may be more.
+/// Sends the next samples of this half hour. Returns whether there can be more.
 async fn tell_samples(
     listener: &dyn Listener,
     service: &Service,
@@ -201,7 +204,7 @@ async fn tell_samples(
     };
     progress.sampled = Some(last);
     let Some(part) = service.notifications().samples(last).await else { return Ok(false) };
-    // Telling notifications has taken a part of the term.
+    // Delivering notifications may have used up part of the term.
     if !service.notifications().lead(listener.name(), TERM).await? {
         return Ok(false);
     }
@@ -210,7 +213,7 @@ async fn tell_samples(
     let mut position = part.position;
     for sample in &part.samples {
         if sample.number != reached {
-            // Another lease begins. After a failure, samples go on with this lease.
+            // The samples of another lease begin. After a failure, delivery resumes here.
             progress.sampled = Some(reached);
             if since.elapsed() > PATIENCE && reached != last {
                 position = reached;
@@ -225,7 +228,7 @@ async fn tell_samples(
     Ok(true)
 }
 
-/// Logs that a notification is passed over, and enters it into the audit log.
+/// Records in the log and in the audit log that a notification is skipped.
 async fn record_refusal(
     listener: &dyn Listener,
     service: &Service,
@@ -249,8 +252,8 @@ async fn record_refusal(
     Ok(service.audit().note(&caller, "notification.refuse", &format!("{name} {number}: {reason}")).await?)
 }
 
-/// Tells listeners of what happens, until `stop` becomes true. What is under way then is given up, and told again after
-/// the next start.
+/// Delivers to all listeners until `stop` becomes true. A delivery under way at that moment is abandoned, and
+/// repeated after the next start.
 pub(crate) async fn push(
     listeners: &[Box<dyn Listener>],
     service: &Service,
@@ -262,10 +265,11 @@ pub(crate) async fn push(
         async move {
             tokio::select! {
                 () = tell_all(listener.as_ref(), service, metrics) => {}
-                // If nobody is left to say so, that is a stop as well.
+                // A dropped sender also means stop.
                 _ = stop.wait_for(|stop| *stop) => {}
             }
-            // Another need not wait until the term is over. If this fails, it does.
+            // Gives up the lead, so that another service can take over at once. If this fails, it takes over
+            // at the end of the term.
             let _ = service.notifications().lead(listener.name(), SignedDuration::ZERO).await;
         }
     }))
@@ -290,7 +294,7 @@ mod tests {
     use super::*;
     use crate::connections::Places;
 
-    /// Panics when it is told first.
+    /// Panics at the first notification.
     #[derive(Debug)]
     struct Clumsy {
         panicked: Mutex<bool>,
@@ -315,7 +319,7 @@ mod tests {
         }
     }
 
-    /// Tells the types of its notifications.
+    /// Sends the type of each notification to `told`.
     #[derive(Debug)]
     struct Reader {
         name: &'static str,
@@ -366,7 +370,7 @@ mod tests {
         world
     }
 
-    /// Makes a lease that starts in an hour, and lasts an hour.
+    /// Creates a lease of one hour that starts in an hour.
     async fn make_lease(world: &World) {
         let now = world.now();
         let hour = SignedDuration::from_hours(1);
@@ -428,7 +432,7 @@ mod tests {
                 if let Some(sample) = sample {
                     assert_eq!(metered.recv().await.as_deref(), Some(sample));
                 }
-                // What was told is noted after it was told.
+                // Positions are stored after delivery.
                 let delivered = async |name| service.notifications().delivered(name).await.expect("works");
                 while delivered(NAMES[0]).await < after || delivered(NAMES[2]).await < after {
                     tokio::time::sleep(Duration::from_millis(1)).await;

@@ -1,7 +1,7 @@
-//! A web hook: each notification is a POST of its own.
+//! Sends each notification to a web hook with a POST request.
 //!
-//! Requests are signed as the Standard Webhooks specification has it: `webhook-id`, `webhook-timestamp` and
-//! `webhook-signature`, the last an HMAC-SHA256 of `id.timestamp.body`.
+//! Requests are signed according to the Standard Webhooks specification: `webhook-id`, `webhook-timestamp`
+//! and `webhook-signature`, which is an HMAC-SHA256 of `id.timestamp.body`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,31 +21,31 @@ use super::listener::{Listener, TellError};
 use crate::config::{LEAST_PAUSE, LONGEST_ANSWER, WebhookConfig};
 use crate::config_error::ConfigError;
 
-/// Its name.
 pub(super) const NAME: &str = "webhook";
 
-/// What a secret begins with whose bytes are written as base64.
+/// Prefix of secrets in base64.
 const ENCODED: &str = "whsec_";
 
-/// A listener.
+/// A listener that is a web hook.
 pub(crate) struct Webhook {
     client: Client,
     url: Url,
     key: Option<hmac::Key>,
     first_pause: Duration,
-    /// What listeners compare with their own clock, whatever clock leases go by.
+    /// Source of timestamps. Receivers compare them with their own clock, so they can't use the clock of
+    /// leases.
     clock: Arc<dyn Clock>,
 }
 
 impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Addresses of web hooks often have a secret in them.
+        // URLs of web hooks often contain secrets.
         f.debug_struct("Webhook").field("host", &self.url.host_str()).finish_non_exhaustive()
     }
 }
 
 impl Webhook {
-    /// With these settings. Nobody is told anything yet.
+    /// Checks the settings. Doesn't connect yet.
     pub fn new(config: &WebhookConfig) -> Result<Self, ConfigError> {
         let wrong =
             |reason: &dyn fmt::Display| ConfigError::for_setting("notifications.url", reason.to_string());
@@ -54,10 +54,10 @@ impl Webhook {
             return Err(wrong(&"give an address that begins with http:// or https://"));
         }
         let key = config.secret.as_ref().map(key).transpose()?;
-        // Fails only if some part of the process has chosen a provider already, which is as good.
+        // Fails only if the process already has a default provider, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let timeout = config.timeout.min(LONGEST_ANSWER);
-        // Who redirects is not who was configured.
+        // A redirect would send notifications to a server that isn't configured.
         let client = Client::builder().timeout(timeout).redirect(reqwest::redirect::Policy::none()).build();
         Ok(Self {
             client: client.map_err(|error| wrong(&error))?,
@@ -81,7 +81,7 @@ impl Webhook {
             ("webhook-signature", signature),
         ];
         for (name, value) in own {
-            // All of them are letters, digits and a few signs.
+            // Always valid: letters, digits and some punctuation.
             if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
                 headers.insert(name, value);
             }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_signature_is_that_of_the_standard() {
-        // The example of the specification's reference libraries.
+        // Example from the reference libraries of the specification.
         let webhook = webhook("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a secret");
         let headers =
             webhook.headers("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);

@@ -1,4 +1,4 @@
-//! Connections to a broker, and what brokers say by themselves.
+//! Connections to a broker, and its asynchronous answers.
 
 use amqprs::callbacks::{ChannelCallback, ConnectionCallback};
 use amqprs::channel::Channel;
@@ -14,32 +14,32 @@ use tokio_rustls::TlsConnector;
 
 use super::transport_url::Broker;
 
-/// What the broker says is read at once; the rest of a list that nobody reads is left out.
+/// Capacity of the queue for a broker's answers, which are normally read at once.
 const ANSWERS: usize = 16;
 
-/// What the library says where the other side has ended the connection.
+/// Error texts of the library if the broker has closed the connection.
 const ENDS: [&str; 3] = ["peer shutdown", "Connection reset", "Broken pipe"];
 
-/// What a broker says by itself.
+/// A broker's asynchronous answer.
 #[derive(Debug)]
 pub(super) enum Answer {
     Taken,
     NotTaken,
-    /// There is no queue for it.
+    /// No queue matches the message.
     Returned,
     Closed {
-        /// The reply code of AMQP.
+        /// AMQP reply code.
         code: u16,
         reason: String,
     },
 }
 
-/// What brokers say, as it comes.
+/// A broker's answers in order of arrival.
 pub(super) type Answers = mpsc::Receiver<Answer>;
 
-/// A connection with a channel.
+/// A connection with one channel.
 pub(super) struct Line {
-    /// It and its channels are closed when they are dropped.
+    /// Dropping it closes it and its channels.
     pub connection: Connection,
     pub channel: Channel,
     pub answers: Answers,
@@ -65,7 +65,8 @@ impl Line {
         if let Some(tls) = tls {
             arguments.tls_adaptor(TlsAdaptor::new(tls.clone(), broker.host.clone()));
         }
-        // The library panics at some answers that no broker gives; then only this attempt has failed.
+        // The library panics at some responses that no real broker sends. In a task of its own, a panic fails
+        // only this attempt.
         let mut attempt = JoinSet::new();
         attempt.spawn(async move { Connection::open(&arguments).await });
         let opened = attempt.join_next().await.ok_or("nothing was done")?;
@@ -76,17 +77,17 @@ impl Line {
         Ok(Self { connection, channel, answers })
     }
 
-    /// Whether nobody has ended it, as far as is known.
+    /// Whether connection and channel are open, as far as is known.
     pub fn is_open(&self) -> bool {
         self.connection.is_open() && self.channel.is_open()
     }
 
-    /// A channel for a question: a broker closes that of a question about what it does not have.
+    /// A channel for one query. The broker closes it if the query is about an object that doesn't exist.
     pub async fn channel_for_a_question(&self) -> Result<Channel, String> {
         open_channel(&self.connection, None).await
     }
 
-    /// What was done, or why not in the broker's own words, if it refused.
+    /// Replaces the error of a failed operation by the broker's own reason, if it has given one.
     pub fn done<T>(&mut self, result: Result<T, Error>) -> Result<T, String> {
         result.map_err(|error| match self.answers.try_recv() {
             Ok(Answer::Closed { reason, .. }) => reason,
@@ -106,7 +107,7 @@ async fn open_channel(
 
 pub(super) fn said(error: Error) -> String {
     match error {
-        // Brokers say nothing to who may not come in.
+        // After a failed login, brokers close the connection without a reason.
         Error::NetworkError(text) if ENDS.iter().any(|end| text.contains(end)) => {
             format!("has closed the connection ({text}): are user, password and virtual host right?")
         }
@@ -115,13 +116,13 @@ pub(super) fn said(error: Error) -> String {
     }
 }
 
-/// Passes on what a broker says.
+/// Forwards a broker's answers.
 struct Told(Option<mpsc::Sender<Answer>>);
 
 impl Told {
     async fn tell(&self, answer: Answer) {
         if let Some(tell) = &self.0 {
-            // Whoever waited may have given up.
+            // The receiver may have given up.
             let _ = tell.send(answer).await;
         }
     }
@@ -136,7 +137,7 @@ impl ConnectionCallback for Told {
     }
 
     async fn blocked(&mut self, _: &Connection, reason: String) {
-        // It confirms nothing meanwhile, so publishing is given up in time.
+        // A blocked broker confirms nothing, so publishing runs into its time limit.
         tracing::warn!(reason, "message bus takes no messages");
     }
 

@@ -1,4 +1,5 @@
-//! Messages of others, each of which a queue of our own gets once more: nobody else is left without it.
+//! Subscriptions to other services' messages. Each subscription has its own queue, which gets a copy of every
+//! message, so no other consumer misses one.
 
 use std::time::Duration;
 
@@ -12,25 +13,25 @@ use tokio::sync::mpsc;
 
 use super::amqp::{Answer, Line, said};
 
-/// The most messages that wait in the queue; of more, the oldest are left out.
+/// Maximum length of the queue, in messages. Beyond it, the broker drops the oldest.
 const WAITING: i32 = 10_000;
 
-/// The most that are sent before the first of them is acknowledged: what is in memory at once.
+/// Prefetch limit: maximum number of unacknowledged messages, which are in memory at the same time.
 const AT_ONCE: u16 = 64;
 
-/// How often it is looked whether the connection is still there.
+/// Interval at which a waiting subscription checks that its connection is still open.
 const CHECK: Duration = Duration::from_secs(5);
 
-/// What is said of a connection that has ended.
+/// Error text for a closed connection.
 const ENDED: &str = "has closed the connection";
 
-/// A queue that goes when this is dropped.
+/// A queue that the broker deletes when this is dropped.
 pub(crate) struct Hearing {
     line: Line,
     messages: mpsc::UnboundedReceiver<ConsumerMessage>,
 }
 
-/// A message, to be acknowledged.
+/// A message to be acknowledged.
 #[derive(Debug)]
 pub(crate) struct Message {
     tag: u64,
@@ -38,7 +39,8 @@ pub(crate) struct Message {
 }
 
 impl Hearing {
-    /// Over that line. The exchange has to be there: how it is made, only those know who publish there.
+    /// Subscribes over `line`. The exchange must exist already: only its publishers know how it must be
+    /// declared.
     pub(super) async fn begin(mut line: Line, exchange: &str, keys: &[String]) -> Result<Self, String> {
         let question = line.channel_for_a_question().await?;
         let passive = ExchangeDeclareArguments::new(exchange, "topic").passive(true).finish();
@@ -59,7 +61,7 @@ impl Hearing {
         Ok(Self { line, messages })
     }
 
-    /// Waits for the next message. Nothing is lost if it is not waited for any more.
+    /// Waits for the next message. Cancel-safe: no message is lost.
     pub async fn next(&mut self) -> Result<Message, String> {
         loop {
             tokio::select! {
@@ -79,16 +81,16 @@ impl Hearing {
         }
     }
 
-    /// Says that a message was heard, for another to be sent.
+    /// Acknowledges the message, so that the broker can send another one.
     pub async fn acknowledge(&self, message: &Message) -> Result<(), String> {
         self.line.channel.basic_ack(BasicAckArguments::new(message.tag, false)).await.map_err(said)
     }
 }
 
-/// What the queue is made with.
+/// Arguments for declaring the queue.
 fn limited() -> FieldTable {
     let mut arguments = FieldTable::new();
-    // The name is short enough, so this is always so.
+    // Never fails: the name is short enough.
     if let Ok(name) = ShortStr::try_from("x-max-length") {
         arguments.insert(name, FieldValue::I(WAITING));
     }

@@ -1,4 +1,4 @@
-//! The message bus of an OpenStack cloud, which is RabbitMQ: where it is, and what is published and heard there.
+//! The message bus of an OpenStack cloud, which is RabbitMQ: its address, publishing and subscribing.
 
 mod amqp;
 mod hearing;
@@ -22,10 +22,10 @@ use crate::certificates::authorities;
 use crate::config::MessageBusConfig;
 use crate::config_error::ConfigError;
 
-/// Key of the setting that names the file with the address.
+/// Key of the setting with the path of the file that has the bus's URL.
 pub(crate) const URL_FILE: &str = "message_bus.url_file";
 
-/// A message bus, by the addresses of its brokers.
+/// A message bus with one or more brokers.
 pub(crate) struct MessageBus {
     url: TransportUrl,
     tls: Option<TlsConnector>,
@@ -38,7 +38,7 @@ impl fmt::Debug for MessageBus {
 }
 
 impl MessageBus {
-    /// The one that the settings name. It is not connected to yet.
+    /// The bus in the settings. Doesn't connect yet.
     pub fn new(config: &MessageBusConfig) -> Result<Self, ConfigError> {
         let url = TransportUrl::read(config.url.expose_secret(), config.tls)
             .map_err(|error| wrong(URL_FILE, &error))?;
@@ -50,17 +50,17 @@ impl MessageBus {
         Ok(Self { url, tls })
     }
 
-    /// What the broker is called whose turn it is: they are asked one after the other.
+    /// Name of the broker for this attempt. Successive attempts use the brokers in turn.
     pub fn broker(&self, turn: usize) -> impl fmt::Display {
         self.at(turn)
     }
 
-    /// Connects to a broker, to publish.
+    /// Connects to a broker for publishing.
     pub async fn publish(&self, turn: usize) -> Result<Publishing, String> {
         Publishing::begin(self.connect(turn).await?).await
     }
 
-    /// Connects to a broker, to hear what is published on that exchange with one of those keys.
+    /// Connects to a broker and subscribes to messages of the exchange with one of the routing keys.
     pub async fn hear(&self, turn: usize, exchange: &str, keys: &[String]) -> Result<Hearing, String> {
         Hearing::begin(self.connect(turn).await?, exchange, keys).await
     }
@@ -74,12 +74,12 @@ impl MessageBus {
     }
 }
 
-/// A mistake in a setting.
+/// A configuration error for the setting.
 pub(crate) fn wrong(setting: &'static str, reason: &dyn fmt::Display) -> ConfigError {
     ConfigError::for_setting(setting, reason.to_string())
 }
 
-/// Refuses names of exchanges and queues that AMQP has no room for.
+/// Rejects names of exchanges and queues that are empty or longer than AMQP allows.
 pub(crate) fn check_names<'n>(
     setting: &'static str,
     names: impl IntoIterator<Item = &'n String>,
@@ -93,9 +93,9 @@ pub(crate) fn check_names<'n>(
     Ok(())
 }
 
-/// What TLS is spoken with: certificates are of these authorities, or of the system's.
+/// Trusts the certificate authorities in `ca_file`, or the system's if `None`.
 fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, String> {
-    // Fails only if some part of the process has chosen a provider already, which is as good.
+    // Fails only if the process already has a default provider, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = ClientConfig::builder();
     let config = match ca_file {

@@ -1,4 +1,4 @@
-//! Messages that the broker says of whether it has them.
+//! Publishing with confirms: the broker acknowledges or rejects each message.
 
 use std::collections::BTreeSet;
 
@@ -11,16 +11,16 @@ use thiserror::Error;
 
 use super::amqp::{Answer, Line, said};
 
-/// How queues that do not exist yet are made.
+/// Properties of queues that the service declares.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Queues {
-    /// Whether they outlive a restart of their broker.
+    /// Whether they survive a restart of the broker.
     pub durable: bool,
-    /// Whether several brokers have them; such queues are always durable.
+    /// Whether they are replicated to several brokers. Such queues are always durable.
     pub quorum: bool,
 }
 
-/// A queue of an exchange, by the key of the messages that it gets, which is its name as well.
+/// A queue of an exchange. Its name is also the routing key of its messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Route<'a> {
     pub exchange: &'a str,
@@ -31,13 +31,13 @@ pub(crate) struct Route<'a> {
 /// precondition, which RabbitMQ answers to messages beyond `max_message_size`.
 const REJECTIONS: [u16; 2] = [311, 406];
 
-/// Why a message was not published.
+/// Reason why a message was not published.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum PublishError {
     /// The broker rejects this message.
     #[error("{0}")]
     Rejected(String),
-    /// The broker takes none at present.
+    /// The broker accepts no messages at present.
     #[error("{0}")]
     Failed(String),
 }
@@ -49,32 +49,33 @@ impl From<String> for PublishError {
 }
 
 impl PublishError {
-    /// Of a channel that was closed with that code after a message was sent.
+    /// Classifies the reply code of a channel that was closed after a message was sent.
     fn from_close(code: u16, reason: String) -> Self {
         if REJECTIONS.contains(&code) { Self::Rejected(reason) } else { Self::Failed(reason) }
     }
 }
 
-/// A channel whose messages are confirmed.
+/// A channel in confirm mode.
 pub(crate) struct Publishing {
     line: Line,
-    /// Queues that were there since the channel was opened.
+    /// Queues known to exist since the channel was opened.
     declared: BTreeSet<String>,
 }
 
 impl Publishing {
-    /// Over that line.
+    /// Puts the channel of `line` into confirm mode.
     pub(super) async fn begin(line: Line) -> Result<Self, String> {
         line.channel.confirm_select(ConfirmSelectArguments::default()).await.map_err(said)?;
         Ok(Self { line, declared: BTreeSet::new() })
     }
 
-    /// Whether nobody has ended it, as far as is known.
+    /// Whether connection and channel are open, as far as is known.
     pub fn is_open(&self) -> bool {
         self.line.is_open()
     }
 
-    /// Publishes a message, and waits until the broker has it in that queue. After an error this is of no use any more.
+    /// Publishes a message and waits until the broker has confirmed it. After an error, the channel must not
+    /// be used again.
     pub async fn publish(
         &mut self,
         route: Route<'_>,
@@ -105,8 +106,8 @@ impl Publishing {
         Err(failed.into())
     }
 
-    /// Makes the exchange and the queue if they are not there. Those that are may be of another kind than the settings
-    /// say: whoever has made them knows why.
+    /// Declares the exchange and the queue if they are missing. Existing ones can differ from the settings,
+    /// since their creator had reasons.
     async fn declare(&mut self, route: Route<'_>, queues: Queues) -> Result<(), String> {
         let line = &mut self.line;
         let durable = queues.durable || queues.quorum;
@@ -130,10 +131,10 @@ impl Publishing {
     }
 }
 
-/// What a queue is made with.
+/// Arguments for declaring a queue.
 fn arguments(queues: Queues) -> FieldTable {
     let mut arguments = FieldTable::new();
-    // The name is short enough, so this is always so.
+    // Never fails: the name is short enough.
     if let (true, Ok(name)) = (queues.quorum, ShortStr::try_from("x-queue-type")) {
         arguments.insert(name, "quorum".into());
     }
@@ -150,7 +151,8 @@ mod tests {
         for code in [311, 406] {
             assert_eq!(close(code), PublishError::Rejected("reason".to_owned()), "{code}");
         }
-        // Not now, not this user, no such exchange, a frame that cannot be read, an error of the broker's.
+        // Codes that say nothing about the message: a temporary failure, access refused, no such exchange, a
+        // malformed frame, an internal error.
         for code in [0, 313, 320, 402, 403, 404, 405, 501, 504, 506, 541] {
             assert_eq!(close(code), PublishError::Failed("reason".to_owned()), "{code}");
         }

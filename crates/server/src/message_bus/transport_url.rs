@@ -1,4 +1,4 @@
-//! Where a message bus is, as settings of OpenStack's services say it:
+//! Parses the transport URL of a message bus, as in settings of OpenStack's services:
 //! `rabbit://USER:PASSWORD@HOST:PORT,USER:PASSWORD@HOST:PORT/VIRTUAL_HOST?ssl=1`.
 
 use std::fmt;
@@ -7,25 +7,23 @@ use percent_encoding::percent_decode_str;
 use secrecy::SecretString;
 use thiserror::Error;
 
-/// The most bytes of a name, as AMQP has it: of a virtual host, an exchange, a queue.
+/// AMQP's limit on names of virtual hosts, exchanges and queues, in bytes.
 pub(super) const LONGEST_NAME: usize = 255;
 
-/// The port of AMQP, and that of AMQP over TLS.
+/// Default ports of AMQP and of AMQP over TLS.
 const PORT: u16 = 5672;
 const TLS_PORT: u16 = 5671;
 
-/// Where a message bus is.
+/// Address of a message bus.
 #[derive(Clone, Debug)]
 pub(super) struct TransportUrl {
-    /// Its brokers; at least one.
+    /// At least one.
     pub brokers: Vec<Broker>,
-    /// The part of it that is used.
     pub virtual_host: String,
-    /// Whether TLS is spoken.
     pub tls: bool,
 }
 
-/// A broker, and whom to log in as.
+/// A broker with its credentials.
 #[derive(Clone, Debug)]
 pub(super) struct Broker {
     pub host: String,
@@ -44,33 +42,30 @@ impl fmt::Display for Broker {
     }
 }
 
-/// What is wrong with such a text, which is never shown itself.
+/// Reason why a transport URL is invalid. The URL itself has passwords and is never shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum TransportUrlError {
-    /// It is for something else than RabbitMQ.
+    /// The scheme is not RabbitMQ's.
     #[error("the transport URL has to begin with rabbit://")]
     Scheme,
-    /// No host.
     #[error("the transport URL names no host")]
     NoHost,
-    /// Not a port.
     #[error("the transport URL has a port that is no number from 1 to 65535")]
     Port,
-    /// A user without a password.
     #[error(
         "the transport URL names a user without a password: write USER:PASSWORD@HOST, with %40 for @ and %3A for :"
     )]
     NoPassword,
-    /// Percent signs that stand for no text.
+    /// Percent-decoding a part gives invalid UTF-8.
     #[error("a part of the transport URL is no UTF-8 after %.. in it was decoded")]
     NoText,
-    /// AMQP has no room for it.
+    /// The virtual host's name is longer than AMQP allows.
     #[error("the transport URL names a virtual host of more than {LONGEST_NAME} bytes")]
     VirtualHost,
 }
 
 impl TransportUrl {
-    /// Reads it. `tls` is for addresses that do not say whether TLS is spoken.
+    /// Parses the URL. `tls` is the default for URLs without `ssl=`.
     pub fn read(text: &str, tls: bool) -> Result<Self, TransportUrlError> {
         let rest = text.trim().strip_prefix("rabbit://").ok_or(TransportUrlError::Scheme)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -89,13 +84,13 @@ impl TransportUrl {
         if brokers.is_empty() {
             return Err(TransportUrlError::NoHost);
         }
-        // Without a name, it is the one that every broker has.
+        // The default virtual host, which every broker has.
         let virtual_host = if virtual_host.is_empty() { "/".to_owned() } else { virtual_host };
         Ok(Self { brokers, virtual_host, tls })
     }
 }
 
-/// A broker of the address. Without a user, that of the one `before` it is meant, or the one that every new broker has.
+/// Parses one broker. Its default credentials are the preceding broker's, or else RabbitMQ's own default.
 fn broker(part: &str, before: Option<&Broker>, port: u16) -> Result<Broker, TransportUrlError> {
     let (login, address) = part.rsplit_once('@').map_or((None, part), |(login, at)| (Some(login), at));
     let (user, password) = match (login, before) {
@@ -123,7 +118,7 @@ fn decoded(text: &str) -> Result<String, TransportUrlError> {
     decoded.map(std::borrow::Cow::into_owned).map_err(|_| TransportUrlError::NoText)
 }
 
-/// As OpenStack's settings write it.
+/// Parses a boolean as OpenStack's settings write it.
 fn is_true(text: &str) -> bool {
     ["1", "true", "yes", "on"].contains(&text.to_lowercase().as_str())
 }
@@ -134,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// Hosts with their users, the virtual host, and whether TLS is spoken.
+    /// Hosts with their credentials, the virtual host, and whether TLS is used.
     fn read(text: &str) -> Result<(Vec<String>, String, bool), TransportUrlError> {
         let url = TransportUrl::read(text, false)?;
         let shown = |broker: &Broker| format!("{}:{}@{broker}", broker.user, broker.password.expose_secret());

@@ -1,5 +1,5 @@
-//! Finds out who sends a request. Whatever is not public by its address needs valid credentials, addresses that
-//! lead nowhere included, so that a new route is closed until somebody opens it.
+//! Authenticates requests. Every path that isn't public needs valid credentials, including paths without a
+//! route, so a new route stays closed until it is made public.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,14 +22,15 @@ use crate::public::{SESSION, limited, public};
 use crate::rate::Client;
 use crate::request::{RequestId, peer};
 
-/// Whether somebody logs in to the console, who is nobody until then.
+/// Whether the request logs in to the console. Its client has no identity yet.
 fn begins_session(request: &Request) -> bool {
     request.uri().path() == SESSION && request.method() == Method::POST
 }
 
-/// A request as load balancers send it to find out whether the service is up: kolla-ansible's `HAProxy` takes a backend
-/// for up if `OPTIONS /` without a token is answered 401, as Keystone's middleware does in front of Blazar. It costs
-/// nothing and comes from the address of all clients behind the load balancer, so it is not limited.
+/// Whether a load balancer checks that the service is up. kolla-ansible's `HAProxy` considers a backend up if
+/// `OPTIONS /` without a token is answered with 401, as Keystone's middleware does in front of Blazar. The
+/// check costs nothing and has the same address as all clients behind the load balancer, so it is not rate
+/// limited.
 fn health_check(request: &Request) -> bool {
     request.uri().path() == "/" && matches!(*request.method(), Method::OPTIONS | Method::HEAD)
 }
@@ -38,24 +39,26 @@ fn spend(app: &App, address: Option<IpAddr>) -> Result<(), Duration> {
     address.map_or(Ok(()), |address| app.inner.limiters.take_of(address))
 }
 
-/// Whether whoever is at that address may try a password: finding out that it is wrong takes time.
+/// Checks that the address still has tokens before its password is verified, because verifying a password
+/// takes time.
 fn may_fail(app: &App, address: Option<IpAddr>) -> Result<(), Duration> {
     address.map_or(Ok(()), |address| app.inner.limiters.check(address))
 }
 
-/// The answer to who is nobody, with all ways to become somebody.
+/// A 401 response with the challenges of all login methods.
 pub(crate) fn unauthorized(authentication: &Authentication) -> ApiError {
     let keystone = authentication.keystone.as_ref().map(|keystone| keystone.challenge());
     ApiError::unauthorized(authentication.basic).naming_keystone(keystone)
 }
 
-/// The same to the console, which has a form of its own to log in with: its browser is not told to show one.
+/// A 401 response for the console, which has its own login form. Without a challenge, the browser doesn't
+/// open its login dialog.
 pub(crate) fn unauthorized_session(authentication: &Authentication) -> ApiError {
     ApiError::unauthorized(false).with_logins(authentication.logins())
 }
 
-/// The answer to who is not let in, `unauthorized` if that is all there is to say. It is logged and counted if something
-/// was tried, with the reason of the denial.
+/// Response to a denied request: `unauthorized` if the denial has nothing more to say to the client. If the
+/// client sent credentials, the failure is logged and counted, with the reason.
 pub(crate) fn refuse(
     app: &App,
     denial: Denial,
@@ -85,7 +88,7 @@ pub(crate) fn refuse(
     }
 }
 
-/// Who sends the request, for all that is logged of it.
+/// Adds user and project to the request's span, so that all its log lines have them.
 fn record(identity: &Identity) {
     let span = tracing::Span::current();
     span.record("user", quoted(&identity.user.0)).record("project", quoted(&identity.project.0));
@@ -99,7 +102,7 @@ fn record(identity: &Identity) {
     }
 }
 
-/// Admits a request of a user whose credentials are valid, within the user's limits.
+/// Admits a request with valid credentials, within the user's limits.
 pub(crate) fn admit(
     app: &App,
     access: Arc<Access>,
@@ -112,7 +115,7 @@ pub(crate) fn admit(
     session(app, access, identity, cookie, request, client)
 }
 
-/// The session of a request that counts as under way for this client.
+/// Session of a request that counts toward the concurrent requests of `client`.
 pub(crate) fn session(
     app: &App,
     access: Arc<Access>,
@@ -127,7 +130,7 @@ pub(crate) fn session(
     Ok(Session { identity, request_id, access, asked, cookie, client })
 }
 
-/// Lets a request in, with who sends it, or answers that it may not.
+/// Serves the request with its session, or rejects it.
 pub(crate) async fn authenticate(State(app): State<App>, request: Request, next: Next) -> Response {
     let access = app.access();
     let authentication = &access.authentication;
@@ -189,7 +192,7 @@ pub(crate) async fn authenticate(State(app): State<App>, request: Request, next:
                 _ => unauthorized,
             };
             let error = refuse(&app, denial, &failure, unauthorized);
-            // That Keystone is away is nobody's fault here.
+            // An unavailable Keystone is not the client's fault.
             if !matches!(denial, Denial::Unavailable(_) | Denial::TooMany(_))
                 && let Err(wait) = spend(&app, peer)
             {

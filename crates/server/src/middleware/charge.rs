@@ -1,5 +1,6 @@
-//! Charges each request of a client for its body and its answer, limits the bytes of both in memory, and tells the
-//! service when the client has gone. What is decided, written and read of the store in between is charged by the service.
+//! Charges the client of each request for the bodies of request and response, limits how many bytes of both
+//! are in memory, and tells the service when the client disconnects. The work in between (decisions, reads
+//! and writes of the store) is charged by the service.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::error::ApiError;
 use crate::held::{Received, Sent};
 use crate::rate::is_privileged;
 
-/// The client of a request, as the service knows it.
+/// Request as the service accounts for it: owner, method and route, declared length of the body.
 pub(super) fn client(identity: &Identity, request: &Request) -> Client {
     let Identity { user, project, .. } = identity;
     let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
@@ -32,7 +33,7 @@ pub(super) fn client(identity: &Identity, request: &Request) -> Client {
     })
 }
 
-/// Serves the request on behalf of its client.
+/// Serves the request, charged to its client and within the client's limit on bytes in memory.
 pub(super) async fn serve(app: &App, session: Session, mut request: Request, next: Next) -> Response {
     let service = app.service();
     let client = session.client.clone();
@@ -41,7 +42,7 @@ pub(super) async fn serve(app: &App, session: Session, mut request: Request, nex
     service.charge_beside(&client, cost::FLAT);
     let received = Arc::new(app.inner.held.share(owner.clone()));
     let ends_session = request.method() == Method::DELETE && request.uri().path() == "/v1/session";
-    // The response would not fit. A user can sign out nevertheless.
+    // There is no space for the response. Signing out is allowed anyway.
     if !ends_session && !received.add(0) {
         return ApiError::too_many_bytes().into_response();
     }
@@ -59,7 +60,7 @@ pub(super) async fn serve(app: &App, session: Session, mut request: Request, nex
     let Some(length) = response.body().size_hint().exact() else { return response };
     let share = app.inner.held.share(owner);
     if client.has_committed() {
-        // Otherwise the client would take the change for one that failed.
+        // The change is committed. An error would tell the client that it failed.
         share.add_anyway(length);
     } else if !share.add(length) {
         return ApiError::too_many_bytes().into_response();
@@ -67,7 +68,7 @@ pub(super) async fn serve(app: &App, session: Session, mut request: Request, nex
     response.map(|body| Body::new(Sent::new(body, share)))
 }
 
-/// The body, charged at once if its length is known, and piece by piece otherwise.
+/// Charges a body immediately if its length is known, otherwise chunk by chunk.
 fn counted(service: &Arc<Service>, client: &Client, of: fn(u64) -> u64, body: Body) -> Body {
     if let Some(length) = body.size_hint().exact() {
         service.charge_beside(client, of(length));
@@ -78,7 +79,7 @@ fn counted(service: &Arc<Service>, client: &Client, of: fn(u64) -> u64, body: Bo
     Body::from_stream(body.into_data_stream().inspect_ok(charge))
 }
 
-/// Says that the client has gone when the answer is not waited for any more.
+/// Drop guard: tells the service that the client no longer waits for the response.
 struct Leaving(Client);
 
 impl Drop for Leaving {

@@ -1,8 +1,9 @@
-//! Which answers are compressed: those to `GET` that are long or of unknown length, except on routes about logins.
+//! Compresses responses to `GET` that are long or of unknown length, except on login routes.
 //!
-//! An attacker who can have a text of theirs in an answer beside a secret, and see how long the answer is, can guess
-//! the secret if both are compressed together (BREACH). Only answers about tokens and sessions have a secret, in headers,
-//! so these routes are not compressed. Events of a stream have to arrive at once, so they are not compressed either.
+//! An attacker who can put text into a response that also has a secret, and who can observe its length, can
+//! guess the secret if both are compressed together (BREACH). Only responses about tokens and sessions have
+//! secrets, in headers, so these routes are not compressed. Event streams must be delivered immediately, so
+//! they are not compressed either.
 
 use axum::http::header::ACCEPT_ENCODING;
 use axum::http::{HeaderValue, Method};
@@ -13,17 +14,17 @@ use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove
 use crate::accept::preferred_encoding;
 use crate::public::SESSION;
 
-/// Shorter answers gain nothing, in bytes: they fit one packet.
+/// Minimum length in bytes. Shorter responses fit in one packet, so they gain nothing.
 const WORTH_IT: u64 = 1024;
 
-/// Compresses answers, with as little work as has an effect: a list is written by threads that serve requests.
+/// Compresses at the fastest level, because threads that serve requests write the lists.
 pub(crate) fn layer() -> CompressionLayer<impl Predicate> {
     let worth_it = SizeAbove::new(WORTH_IT).and(NotForContentType::SSE).and(NotForContentType::IMAGES);
     CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worth_it)
 }
 
-/// Leaves one encoding in the request, or none. The layer would refuse a client that wants none that it has, when what
-/// the client asked for is done already; an answer that is not encoded does no harm.
+/// Leaves at most one encoding in `Accept-Encoding`. If a client excludes all encodings that the layer has,
+/// the layer would refuse the request after it was carried out. A response without encoding does no harm.
 pub(crate) fn choose<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
     let path = request.uri().path();
     let has_secrets = path == SESSION || path.starts_with("/identity");

@@ -1,4 +1,4 @@
-//! Numbers requests, logs and counts them.
+//! Assigns identifiers to requests, logs them and counts them.
 
 use ambient::Stopwatch;
 use axum::extract::{MatchedPath, Request, State};
@@ -16,13 +16,13 @@ use crate::request::{RequestId, peer};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-openstack-request-id");
 
-/// Gives the request an identifier of its own, and logs and counts what became of it. The identifier that the
-/// caller gave it is logged beside, and not repeated (API-answers).
+/// Assigns an identifier to the request, and logs and counts its outcome. The caller's own identifier for the
+/// request is logged, too, but not sent back (API-answers).
 pub(crate) async fn context(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let watch = Stopwatch::start();
     let id = format!("req-{}", leases::ids::LeaseId(app.inner.ids.uuid()));
     let method = request.method().clone();
-    // The pattern and not the address: it is the same for all leases, and cannot be made up by callers.
+    // The route's pattern rather than the path: it is the same for all leases, and callers can't make it up.
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     let global = global_id(request.headers()).unwrap_or_default();
     let path = shown_path(&route, request.uri().path());
@@ -58,7 +58,8 @@ pub(crate) async fn context(State(app): State<App>, mut request: Request, next: 
     if let Ok(value) = HeaderValue::try_from(id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    // The service's time rather than the machine's, so that clients of a clock that runs faster know it.
+    // The service's clock rather than the machine's. Clients of a service whose clock runs faster need to
+    // know its time.
     let date = app.service().clock().now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
     if let Ok(value) = HeaderValue::try_from(date) {
         response.headers_mut().insert(DATE, value);
@@ -66,13 +67,13 @@ pub(crate) async fn context(State(app): State<App>, mut request: Request, next: 
     response
 }
 
-/// Whether the request is a probe that succeeded: programs send one every few seconds.
+/// Whether the request is a successful probe. Programs send one every few seconds.
 fn is_routine(route: &str, status: StatusCode) -> bool {
     is_probe(route) && status.is_success()
 }
 
-/// The path with what callers put into it as far as that is an identifier: anything else might be a secret that was put
-/// in the wrong place.
+/// Path for logs. Parts chosen by the caller are shown only if they are identifiers, because anything else
+/// could be a misplaced secret.
 fn shown_path(route: &str, path: &str) -> String {
     if route == "unmatched" {
         return "*".to_owned();
@@ -84,13 +85,13 @@ fn shown_path(route: &str, path: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// A UUID or a number.
+/// Whether the part is a UUID or a number of at most 20 digits.
 fn is_identifier(part: &str) -> bool {
     let number = part.len() <= 20 && part.bytes().all(|b| b.is_ascii_digit());
     number || (part.len() == 36 && api::v1::lease_id(part).is_some())
 }
 
-/// The identifier that the caller gave the request, unless it is malformed.
+/// Identifier that the caller gave the request. `None` if malformed.
 fn global_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get(REQUEST_ID)?.to_str().ok()?;
     let uuid = id.strip_prefix("req-")?;

@@ -1,5 +1,5 @@
-//! Lets requests see what other services on the same store have committed before they came: a client that is
-//! served by one and then by another finds what it has made.
+//! Shows requests everything that other services on the same store have committed before, so a client finds
+//! the objects that it created through another service.
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -10,8 +10,8 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::public::public;
 
-/// Brings the service up to date. If the store cannot be reached, what is known is shown all the same; changes
-/// are refused, and nothing is said not to be there, since another service may have made it.
+/// Refreshes the service from the store. If the store is unreachable, reads show the known state, writes are
+/// rejected, and 404 is replaced by an error, since another service could have created the object.
 pub(crate) async fn current(State(app): State<App>, request: Request, next: Next) -> Response {
     if public(request.uri().path()) {
         return next.run(request).await;

@@ -1,7 +1,7 @@
-//! What happens to every request before and after its handler, from the outside in: [`unread`] lets clients send bodies
-//! that nobody reads, [`compression`] and [`security`] see to how the response is sent, [`context`] numbers, logs and
-//! counts the request, [`authenticate`] finds out who sends it and [`charge`] what it costs, [`current`] brings the
-//! service up to date, and [`version`] finds out which version of the API is meant.
+//! Middleware around every handler, from the outside in: [`unread`] drains request bodies that no handler
+//! reads, [`compression`] and [`security`] set how the response is sent, [`context`] identifies, logs and
+//! counts the request, [`authenticate`] identifies its sender, [`charge`] accounts for its cost, [`current`]
+//! refreshes the service, and [`version`] negotiates the API version.
 
 pub(crate) mod authenticate;
 mod charge;

@@ -10,7 +10,7 @@ use axum::response::Response;
 
 use crate::public::{limited, public};
 
-/// What answers that are no page may do in a browser: nothing.
+/// Content security policy of responses that aren't pages: everything is forbidden.
 const POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
 
 /// Personal responses are never stored, so they don't outlive a session.

@@ -1,10 +1,10 @@
-//! Second forms of addresses: every address of version 1 also exists with `.json` at its end (API-addresses), and
-//! those that clients are told to log in at are often written with a slash at the end.
+//! Alternative spellings of paths: every path of version 1 also exists with the suffix `.json`
+//! (API-addresses), and login URLs are often configured with a trailing slash.
 
 use axum::http::Uri;
 use axum::http::uri::PathAndQuery;
 
-/// The request with the first form of its address.
+/// Rewrites the request's path to its canonical form.
 pub(crate) fn strip<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
     if let Some(uri) = stripped(request.uri()) {
         *request.uri_mut() = uri;

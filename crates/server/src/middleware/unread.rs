@@ -1,4 +1,4 @@
-//! Discards what a client still sends of a body after its request was answered.
+//! Discards the rest of a request body that the client still sends after the response.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,13 +14,13 @@ use tokio::runtime::Handle;
 
 use crate::app::App;
 
-/// Serves a request and discards the part of its body that nobody reads. A connection that closes while its client
-/// still sends is reset, and the client loses the response that says why.
+/// Serves a request and discards the unread rest of its body. Closing a connection while the client still
+/// sends resets it, and the client loses the response that tells it why.
 pub(crate) async fn discard(State(app): State<App>, request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
     }
-    // The client sends such a body only once somebody reads it.
+    // The client sends such a body only after the handler starts to read it.
     let held_back = request.headers().contains_key(EXPECT);
     let request = request.map(|body| Body::new(Discarded { body, held_back, app }));
     next.run(request).await

@@ -1,4 +1,4 @@
-//! Which version of the API is meant, and the media type of what is sent (API-requests, API-answers).
+//! Negotiates the API version and checks the media type of request bodies (API-requests, API-answers).
 
 use axum::extract::Request;
 use axum::http::header::{CONTENT_TYPE, VARY};
@@ -11,8 +11,7 @@ use crate::error::ApiError;
 
 const VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
-/// Answers requests for a version that there is not, and in a form that is not understood. There is one version
-/// of the API, 1.0.
+/// Rejects unsupported API versions and media types. Version 1.0 is the only one.
 pub(crate) async fn version(request: Request, next: Next) -> Response {
     if !request.uri().path().starts_with("/v1/") {
         return next.run(request).await;
@@ -30,7 +29,7 @@ pub(crate) async fn version(request: Request, next: Next) -> Response {
     response
 }
 
-/// The header lists a version per service; what is said of other services, or of none, is nothing to us.
+/// The header lists versions by service. Entries for other services, or without a service, are ignored.
 fn check_version(headers: &HeaderMap) -> Result<(), ApiError> {
     let values = headers.get_all(VERSION).iter().filter_map(|value| value.to_str().ok());
     for wanted in values.flat_map(|value| value.split(',')) {

@@ -1,10 +1,10 @@
-//! The service's own fleet as a Ganeti cluster in the text format, so that the same commands answer the same questions
-//! about it.
+//! Describes the service's own fleet as a Ganeti cluster in the text format, so the same commands answer the
+//! same questions about it.
 //!
-//! The hosts of a free pool that no lease has are a group, and so are the hosts of each lease, into which nothing new is
-//! placed. Guests are instances on shared storage: to move one copies its memory. Those that cannot be moved, or only to
-//! some hosts of their group, are instances with a disk of their own. Disks are not counted: whether a guest's is copied or
-//! shared differs from guest to guest, which a group cannot say.
+//! The unleased hosts of a free pool are a group. The hosts of each lease are another group, into which
+//! nothing new is placed. Guests are instances on shared storage: moving one copies its memory. Guests that
+//! can't be moved, or only to some hosts of their group, are instances with a local disk. Disk sizes are not
+//! counted: whether a disk is copied or shared differs from guest to guest, which a group can't express.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,20 +13,21 @@ use api::v1::{AskedCluster, PlacementQuestion, PlacementRequest};
 use leases::free_pool::DEFAULT_NAME;
 use service::{GuestNow, HostGroup, HostNow};
 
-/// Bounds of a policy that allow everything: MiB of memory, CPUs, MiB of disk, disks, network cards, spindles.
+/// Minimum and standard size in an instance policy that allows everything: memory (MiB), CPUs, disk (MiB),
+/// disks, network cards, spindles.
 const LEAST: &str = "0,0,0,0,0,0";
 const STANDARD: &str = "1024,1,1024,1,1,1";
-/// Neither disks nor spindles are counted.
+/// Amount of disk and spindles, which are not counted.
 const UNCOUNTED: u32 = 1_000_000;
 
-/// The request as one about a cluster that is sent along.
+/// Turns a question about the fleet into one about a cluster that is sent along.
 pub(crate) fn about(
     hosts: &[HostNow],
     question: PlacementQuestion,
     mut request: PlacementRequest,
 ) -> PlacementRequest {
     match question {
-        // Guests of different groups have nothing to do with each other.
+        // Groups are independent: guests never move between them.
         PlacementQuestion::Whatif | PlacementQuestion::Fit => {
             request.options.push("--independent-groups".to_owned());
         }
@@ -40,7 +41,7 @@ pub(crate) fn about(
     PlacementRequest { cluster: AskedCluster::Text(text(hosts)), ..request }
 }
 
-/// The group that is balanced unless another one is asked for: the free pool with most hosts.
+/// Default group for balancing: the free pool with the most hosts.
 fn usual_group(hosts: &[HostNow]) -> String {
     let mut sizes: BTreeMap<&HostGroup, usize> = BTreeMap::new();
     for host in hosts.iter().filter(|host| matches!(host.group, HostGroup::Pool(_))) {
@@ -51,8 +52,8 @@ fn usual_group(hosts: &[HostNow]) -> String {
     largest.map_or_else(|| DEFAULT_NAME.to_owned(), |(group, _)| names.group(group))
 }
 
-/// Names that the text format and the options of commands can have. Other names are replaced by numbers after a colon,
-/// which no name has that is kept.
+/// Names that are valid in the text format and in command options. Invalid names are replaced by an
+/// identifier or number after a colon, which never occurs in valid names.
 struct Names<'a> {
     hosts: BTreeMap<&'a str, usize>,
     pools: Vec<&'a str>,
@@ -92,7 +93,7 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['-', '.']) && name.bytes().all(plain)
 }
 
-/// The cluster.
+/// Formats the cluster.
 fn text(hosts: &[HostNow]) -> String {
     let names = Names::of(hosts);
     let groups: BTreeSet<&HostGroup> = hosts.iter().map(|host| &host.group).collect();
@@ -142,10 +143,10 @@ fn text(hosts: &[HostNow]) -> String {
     out
 }
 
-/// What a node's line says of memory (MiB) and CPUs.
+/// Memory (MiB) and CPUs in the line of a node.
 struct Figures {
     memory: u64,
-    /// What is taken beside instances.
+    /// Memory used by anything but instances.
     own: u64,
     free: u64,
     cpus: u64,
@@ -156,7 +157,7 @@ impl Figures {
         let guests: u64 = host.guests.iter().map(|guest| u64::from(guest.size.memory_mib)).sum();
         let memory = host.capacity.memory_mib;
         let rest = memory.saturating_sub(guests);
-        // A node without any free memory would count as one that fails N+1.
+        // A node without free memory would count as failing N+1.
         let free =
             if host.receives { rest.saturating_sub(host.taken.memory_mib) } else { 0 }.max(1).min(rest);
         let cpus = host.capacity.vcpus.saturating_sub(host.taken.vcpus).max(1);

@@ -1,37 +1,34 @@
-//! Checks, what they are about, and whether they hold.
+//! Policy checks, their targets, and their evaluation.
 
 use leases::project::{ProjectId, UserId};
 
 use crate::auth::identity::Identity;
 
-/// What a call is about: the owner of the lease, or the caller where it is about nothing in particular.
+/// Owner of the object of a call, for example of the lease. The caller, if a call has no object.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// The project.
     pub project: &'a ProjectId,
-    /// The user.
     pub user: &'a UserId,
 }
 
 impl<'a> Target<'a> {
-    /// The caller.
     pub fn caller(identity: &'a Identity) -> Self {
         Self { project: &identity.project, user: &identity.user }
     }
 }
 
-/// A check.
+/// Parsed form of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    /// Holds always: `@`, or nothing at all.
+    /// Always holds: `@`, or an empty rule.
     Always,
-    /// Holds never: `!`.
+    /// Never holds: `!`.
     Never,
     /// `role:NAME`.
     Role(String),
     /// `rule:NAME`.
     Rule(String),
-    /// `is_admin:True`: nobody is, other than by a role.
+    /// `is_admin:True`. No caller has this flag; administrators are recognized by role.
     IsAdmin(bool),
     /// `project_id:...` or `user_id:...`.
     Equals(Attribute, Value),
@@ -43,17 +40,15 @@ pub(super) enum Check {
     Or(Vec<Check>),
 }
 
-/// Something that both a caller and a lease have.
+/// Attribute that both callers and targets have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attribute {
-    /// The project.
     Project,
-    /// The user.
     User,
 }
 
 impl Attribute {
-    /// That of this name; `tenant` is the old one of a project.
+    /// Parses a name. `tenant` is an old word for project.
     pub fn of(name: &str) -> Option<Self> {
         match name {
             "project_id" | "tenant_id" | "tenant" => Some(Self::Project),
@@ -63,17 +58,16 @@ impl Attribute {
     }
 }
 
-/// What an attribute of the caller is compared with.
+/// Value that an attribute of the caller is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
-    /// `%(project_id)s`: that of what the call is about.
+    /// `%(project_id)s`: attribute of the target.
     OfTarget(Attribute),
-    /// Text.
     Text(String),
 }
 
 impl Check {
-    /// Whether it holds; `rule` says whether another rule does.
+    /// Evaluates the check. `rule` evaluates other rules by name.
     pub fn holds(&self, caller: &Identity, target: &Target<'_>, rule: &dyn Fn(&str) -> bool) -> bool {
         match self {
             Self::Always => true,
@@ -99,7 +93,7 @@ impl Check {
         }
     }
 
-    /// Whether it depends on a role.
+    /// Whether the check depends on the role, ignoring case.
     pub fn names_role(&self, role: &str) -> bool {
         match self {
             Self::Role(name) => name.eq_ignore_ascii_case(role),
@@ -109,7 +103,7 @@ impl Check {
         }
     }
 
-    /// The rules that it names.
+    /// Names of the rules that the check refers to.
     pub fn references(&self) -> Vec<&str> {
         match self {
             Self::Rule(name) => vec![name],

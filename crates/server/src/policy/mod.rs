@@ -1,8 +1,8 @@
-//! Who may do what: rules by name, each a check on the caller and on what the call is about.
+//! Authorization: named rules, each a check on the caller and the target of the call.
 //!
-//! Names, defaults and the language of the rules are Blazar's and oslo.policy's (API-policy), so that operators'
-//! policy files work. A file is read once; a rule that cannot be understood, or that nobody asks for, is an
-//! error, not a rule that is silently never true.
+//! Names, defaults and the rule language come from Blazar and oslo.policy (API-policy), so operators' policy
+//! files work. A file is read once. A rule with a syntax error, or a `blazar:` rule that the service never
+//! checks, is an error instead of a rule that silently never holds.
 
 mod check;
 mod defaults;
@@ -18,48 +18,40 @@ pub use self::check::Target;
 pub use self::defaults::Rule;
 use crate::auth::identity::Identity;
 
-/// Why a policy cannot be used.
+/// Reason why a policy is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PolicyError {
     /// The file is not a map from names to rules.
     #[error("not a map from names of rules to rules: {0}; correct this first, it can hide other mistakes")]
     Form(String),
-    /// A rule that is a number or a list.
+    /// A rule is a number or a list.
     #[error("rule \"{0}\": write the rule as text")]
     NotText(String),
-    /// A rule that cannot be understood.
+    /// A rule has a syntax error.
     #[error("rule \"{rule}\": {message} at character {position}")]
     Syntax {
-        /// Which.
         rule: String,
-        /// What.
         message: String,
-        /// Where, counted from 1.
+        /// Position of the character, counted from 1.
         position: usize,
     },
-    /// A rule names one that there is not.
+    /// A rule refers to a rule that doesn't exist.
     #[error("rule \"{rule}\" refers to rule \"{missing}\", which is not defined")]
-    Undefined {
-        /// Which.
-        rule: String,
-        /// What it names.
-        missing: String,
-    },
-    /// A rule that is asked for in deciding itself.
+    Undefined { rule: String, missing: String },
+    /// A rule depends on itself.
     #[error("rule \"{0}\" refers to itself")]
     Circular(String),
-    /// A name that looks like one of the service's rules and is none.
+    /// A name that looks like a rule of the service but isn't one.
     #[error("there is no rule \"{name}\"; did you mean \"{nearest}\"?")]
     Unknown {
-        /// The name.
         name: String,
-        /// A name that there is.
+        /// The most similar name of a rule, as a suggestion.
         nearest: String,
     },
 }
 
 impl PolicyError {
-    /// The rule that it is about, if it is about one.
+    /// The rule with the mistake, if it is in a rule.
     pub(crate) fn rule(&self) -> Option<&str> {
         match self {
             Self::Form(_) => None,
@@ -72,14 +64,14 @@ impl PolicyError {
     }
 }
 
-/// Rules by name.
+/// Checks by name of their rule.
 #[derive(Clone, Debug)]
 pub struct Policy {
     checks: BTreeMap<String, Check>,
 }
 
 impl Policy {
-    /// The default rules, those of the file (YAML) in their place if there is one. The error has all mistakes.
+    /// The default rules, overridden by the rules in the file (YAML), if any. The error lists all mistakes.
     pub fn new(file: Option<&str>) -> Result<Self, Vec<PolicyError>> {
         let mut texts: BTreeMap<String, String> =
             defaults::SHARED.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
@@ -115,22 +107,21 @@ impl Policy {
         if errors.is_empty() { Ok(policy) } else { Err(errors) }
     }
 
-    /// Rules by name, in a form that is for comparing only.
+    /// Rules by name, in a form that is only for comparison.
     pub(crate) fn rules(&self) -> BTreeMap<&str, String> {
         self.checks.iter().map(|(name, check)| (name.as_str(), format!("{check:?}"))).collect()
     }
 
-    /// Whether the caller may do that.
     pub fn allows(&self, rule: Rule, caller: &Identity, target: &Target<'_>) -> bool {
         self.holds(rule.name(), caller, target)
     }
 
-    /// Whether the caller is an administrator: sees what belongs to others.
+    /// Whether the caller is an administrator, who sees objects of all projects.
     pub fn is_admin(&self, caller: &Identity) -> bool {
         self.holds("admin", caller, &Target::caller(caller))
     }
 
-    /// Whether a rule depends on that role.
+    /// Whether a rule depends on the role.
     pub(crate) fn names_role(&self, role: &str) -> bool {
         self.checks.values().any(|check| check.names_role(role))
     }
@@ -150,7 +141,7 @@ impl Policy {
         })
     }
 
-    /// No rule may need itself.
+    /// Rejects rules that depend on themselves.
     fn check_circles(&self) -> Result<(), PolicyError> {
         for name in self.checks.keys() {
             self.follow(name, &mut BTreeSet::new())?;
@@ -171,11 +162,11 @@ impl Policy {
     }
 }
 
-/// Rules of Blazar for what does not exist here; a file may have them.
+/// Blazar's rules for features that this service doesn't have. A file can include them.
 const ELSEWHERE: [&str; 1] = ["blazar:plugins:get"];
 
 fn read_file(file: &str) -> Result<BTreeMap<String, Yaml>, PolicyError> {
-    // A file in which every line is a comment, as the generated sample is, changes nothing.
+    // A file of comments only, such as the generated sample, changes nothing.
     let rules: Option<BTreeMap<String, Yaml>> =
         serde_yaml_ng::from_str(file).map_err(|error| PolicyError::Form(error.to_string()))?;
     Ok(rules.unwrap_or_default())
@@ -208,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Role by role, in which project the rule allows what belongs to the project `p`.
+    /// For each role, the projects in which the rule allows access to an object of project `p`.
     fn row(policy: &Policy, rule: Rule) -> String {
         let owner = (ProjectId("p".into()), UserId("u".into()));
         let target = Target { project: &owner.0, user: &owner.1 };

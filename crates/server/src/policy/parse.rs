@@ -1,18 +1,18 @@
-//! The language of rules, a subset of oslo.policy's: `role:admin or (rule:x and not project_id:%(project_id)s)`.
+//! Parses rules in a subset of oslo.policy's language: `role:admin or (rule:x and not
+//! project_id:%(project_id)s)`.
 
 use super::check::{Attribute, Check, Value};
 
-/// How rules may be nested.
+/// Maximum nesting of a rule.
 const MAX_DEPTH: usize = 50;
 
-/// What is wrong, and where, counted from 1.
+/// A syntax error. Its position is counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ParseError {
     pub message: String,
     pub position: usize,
 }
 
-/// Reads a rule.
 pub(super) fn parse(text: &str) -> Result<Check, ParseError> {
     let mut parser = Parser { words: words(text), next: 0, end: text.chars().count() };
     if parser.words.is_empty() {
@@ -32,7 +32,7 @@ struct Parser {
     end: usize,
 }
 
-/// Parentheses are words of their own, except inside `%(...)s`.
+/// Splits a rule into words. Parentheses are separate words, except in `%(...)s`.
 fn words(text: &str) -> Vec<(usize, String)> {
     let mut words: Vec<(usize, String)> = Vec::new();
     let (mut open, mut inside, mut before) = (false, false, ' ');

@@ -1,4 +1,4 @@
-//! Who did what. Not in Blazar.
+//! The audit log. Not in Blazar.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::extract::Options;
 use crate::policy::Rule;
 
-/// How many an answer has unless it is said.
+/// Default number of entries in a response.
 const USUAL: u32 = 100;
 
 /// Changes that were made, newest first. Those that were refused are not among them.

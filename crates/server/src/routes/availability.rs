@@ -1,4 +1,4 @@
-//! How much is free when. Not in Blazar, where members cannot know before they ask for a lease.
+//! Free capacity over time. Not in Blazar, where members can find out only by requesting a lease.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::error::ApiError;
 use crate::extract::Options;
 use crate::policy::Rule;
 
-/// How far ahead it is said where no end is given.
+/// Default length of the window.
 const USUAL: SignedDuration = SignedDuration::from_hours(24 * 30);
 
-/// Most steps of an answer.
+/// Maximum number of steps in a response.
 const MOST_STEPS: usize = 10_000;
 
 /// How much is free when, within a window: hosts, room for instances or addresses that the caller's project may have. Names
@@ -116,7 +116,7 @@ pub(crate) async fn of_flavors(
     }))
 }
 
-/// The time that is asked about.
+/// The requested window.
 fn within(app: &App, options: &Options, (start, end): (&str, &str)) -> Result<Window, ApiError> {
     let now = app.service().now();
     let start = instant(options, start, now)?.unwrap_or_else(|| minute(now));
@@ -132,7 +132,7 @@ fn bounded(steps: usize, hint: &str) -> Result<(), ApiError> {
     Err(ApiError::new(StatusCode::BAD_REQUEST, message))
 }
 
-/// What is asked about, as a reservation would ask for it.
+/// The requested capacity, as fields of a reservation.
 fn reservation(options: &Options) -> Result<Value, ApiError> {
     let kinds = [
         ("flavor_id", "flavor:instance"),

@@ -1,5 +1,5 @@
-//! Who has which hosts when, as far as the caller may know, and word of changes. Not in Blazar, whose calendar is the
-//! list of all allocations.
+//! Calendar of host reservations, as far as the caller can see them, and notifications of changes. Not in
+//! Blazar, whose calendar is the list of all allocations.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -38,23 +38,23 @@ use crate::policy::Rule;
 use crate::rate::Client;
 use crate::unanswered::Asked;
 
-/// How far ahead the calendar goes where no end is given.
+/// Default length of the window.
 const USUAL: SignedDuration = SignedDuration::from_hours(24 * 14);
 
-/// How long the time may be that is asked about.
+/// Maximum length of the window.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24 * 400);
 
-/// How many hosts an answer has unless it is said, and at most.
+/// Default and maximum number of hosts in a response.
 const USUAL_HOSTS: u32 = 200;
 const MOST_HOSTS: u32 = 1000;
 
-/// How many spans a row has at most.
+/// Maximum number of spans in a row.
 const MOST_SPANS: u64 = 2000;
 
-/// How often a stream sends something, so that its connection is not taken for dead.
+/// Interval of keep-alives, so that proxies don't close an idle stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Changes that come in swarms are told of so often.
+/// Minimum interval between events of a stream. Frequent changes are combined.
 const TOLD_EVERY: Duration = Duration::from_millis(500);
 
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -152,7 +152,7 @@ pub(crate) async fn show(
     Ok(([(ETAG, tag(page.revision))], Json(CalendarBody { calendar })).into_response())
 }
 
-/// The time that is asked about.
+/// The requested window, which starts at midnight UTC by default.
 fn window(app: &App, options: &Options) -> Result<Window, ApiError> {
     let now = app.service().now();
     let midnight = || {
@@ -169,7 +169,7 @@ fn window(app: &App, options: &Options) -> Result<Window, ApiError> {
     Ok(within)
 }
 
-/// The pool that is asked about.
+/// The requested free pool. `None` for all pools.
 fn pool(app: &App, options: &Options, may_know: bool) -> Result<Option<FreePoolId>, ApiError> {
     let Some(name) = options.text("pool") else { return Ok(None) };
     let pool = app.service().free_pools().get(name).filter(|_| may_know);
@@ -182,8 +182,8 @@ fn pool(app: &App, options: &Options, may_know: bool) -> Result<Option<FreePoolI
     pool.map(|record| Some(record.pool.id)).ok_or_else(missing)
 }
 
-/// The property that hosts are grouped by. Those that tell hosts apart, or whose hosts they are, are for who may know
-/// them.
+/// The property that hosts are grouped by. Hidden properties, and properties that identify hosts or projects,
+/// are only for callers who can see them.
 fn group(
     app: &App,
     options: &Options,
@@ -232,7 +232,8 @@ fn status_name(status: CalendarStatus) -> &'static str {
     }
 }
 
-/// A state of the service as clients know it. After a restart it is another one: a store may have begun again.
+/// Revision in the API, with a random part for this run of the service: after a restart, the store can be a
+/// new one.
 fn revision_text(app: &App, revision: u64) -> String {
     let run = app.inner.run.get_or_init(|| format!("{:032x}", app.inner.ids.uuid())[..8].to_owned());
     format!("{revision}-{run}")
@@ -271,7 +272,7 @@ pub(crate) async fn changes(
 /// A client that follows changes.
 struct Following {
     app: App,
-    /// What it knows.
+    /// The last revision that the client knows.
     known: Option<String>,
     told_at: Option<Instant>,
     until: Instant,

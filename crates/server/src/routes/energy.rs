@@ -1,4 +1,4 @@
-//! Saving power: what may be off when, what was saved, and how hosts are (EN). Not in Blazar.
+//! Power saving: the plan, the report on saved energy, and the state of hosts (EN). Not in Blazar.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ pub(crate) async fn hosts(State(app): State<App>, session: Session) -> Result<Re
     Ok(Listing::new(&session, "hosts", first, shown).then(read).respond().await)
 }
 
-/// The names of free pools.
+/// Names of free pools by identifier.
 fn pools(app: &App) -> BTreeMap<FreePoolId, String> {
     app.service().free_pools().all().iter().map(|record| (record.pool.id, record.pool.name.clone())).collect()
 }

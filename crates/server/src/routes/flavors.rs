@@ -1,4 +1,4 @@
-//! Flavors, which the service keeps itself. Not in Blazar.
+//! Flavors, which the service stores itself. Not in Blazar.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Free pools, and which hosts are in them (FP).
+//! Free pools and their hosts (FP).
 
 use std::sync::Arc;
 
@@ -226,7 +226,7 @@ fn find(app: &App, freepool: &str) -> Result<Arc<FreePoolRecord>, ApiError> {
     app.service().free_pools().get(freepool).ok_or_else(|| ApiError::not_found("freepool", freepool))
 }
 
-/// The host of that identifier or name, if it is one of these.
+/// Finds a host by identifier or name among those that `of` accepts.
 fn find_host(app: &App, host: &str, of: impl Fn(&HostRecord) -> bool) -> Result<HostId, ApiError> {
     let mut known = app.service().hosts().all().into_iter().filter(|record| of(record));
     let found = known.find(|record| record.host.id.to_string() == host || record.host.name == host);

@@ -1,4 +1,4 @@
-//! Scheduler hints that leases may give (CLS-11). Not in Blazar.
+//! Scheduler hints for leases (CLS-11). Not in Blazar.
 
 use api::v1::OfferedHints;
 use axum::Json;

@@ -1,4 +1,4 @@
-//! Hosts, what is reserved of them, and their properties (API-hosts).
+//! Hosts, their allocations and their properties (API-hosts).
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub(crate) async fn list(
     paging.answer("hosts", after, read, move |record| show_one(&app, Arc::clone(record))).await
 }
 
-/// The host that hosts are to come after, if one is named.
+/// The host in `marker`, after which the page starts. `None` for the first page.
 fn after(app: &App, options: &Options) -> Result<Option<HostId>, ApiError> {
     let Some(marker) = options.parsed("marker", host_id)? else { return Ok(None) };
     if app.service().hosts().get(marker).is_none() {
@@ -88,7 +88,7 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(body)).into_response())
 }
 
-/// Hosts with their pools.
+/// Hosts with their free pools.
 pub(super) fn in_pools(
     app: &App,
     hosts: Vec<Arc<HostRecord>>,
@@ -101,17 +101,15 @@ fn in_pool(app: &App, host: Arc<HostRecord>) -> (Arc<HostRecord>, Arc<FreePoolRe
     (host, pool)
 }
 
-/// A host with what its pool says of it.
+/// A host in the API, including the properties of its pool.
 pub(super) fn shown((host, pool): &(Arc<HostRecord>, Arc<FreePoolRecord>)) -> Host {
     Host::of(host, &pool.pool)
 }
 
-/// The same of one of them.
 pub(super) fn show_one(app: &App, host: Arc<HostRecord>) -> Host {
     shown(&in_pool(app, host))
 }
 
-/// Which machine is meant.
 pub(super) fn selector(name: HostName) -> HostSelector {
     match name {
         HostName::Name(name) => HostSelector::Name(name),
@@ -189,7 +187,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The filters on allocations. An identifier that is none matches nothing, as one of no lease does.
+/// Filters for allocations. An invalid identifier matches nothing, like the identifier of an unknown lease.
 fn allocation_filter(options: &Options, host: Option<HostId>) -> AllocationFilter {
     let of = |name| options.text(name);
     AllocationFilter {
@@ -258,7 +256,8 @@ pub(crate) async fn show_allocation(
     Ok(Json(AllocationBody { allocation }))
 }
 
-/// Whether an administrator, or somebody else, may know that there is the property.
+/// Whether the caller can see the property. Only administrators see private properties and those that name
+/// projects.
 pub(super) fn may_know(property: &service::Property, admin: bool) -> bool {
     admin || (!property.private && !property.names_projects())
 }

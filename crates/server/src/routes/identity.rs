@@ -1,4 +1,4 @@
-//! The local Keystone's addresses (API-logins): as much as clients with the auth type `password` need.
+//! API of the local Keystone (API-logins): the part that clients with the auth type `password` need.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::request::peer;
 const SUBJECT: HeaderName = HeaderName::from_static("x-subject-token");
 const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 
-/// The local Keystone, if there is one.
+/// The local Keystone, or 404 if it is off.
 fn keystone(app: &App) -> Result<Arc<LocalKeystone>, ApiError> {
     let keystone = app.access().authentication.local_keystone.clone();
     keystone.ok_or_else(|| ApiError::identity(StatusCode::NOT_FOUND, "There is no login here."))
@@ -105,7 +105,7 @@ pub(crate) async fn log_in(
     Ok(response)
 }
 
-/// The valid token of a header.
+/// The token in the header, if it is text.
 fn token(headers: &HeaderMap, name: HeaderName) -> Option<SecretString> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(SecretString::from)
 }
@@ -113,13 +113,14 @@ fn token(headers: &HeaderMap, name: HeaderName) -> Option<SecretString> {
 /// A request about a token.
 struct AboutToken {
     keystone: Arc<LocalKeystone>,
-    /// The session of the caller.
+    /// Session of the caller, authenticated with `X-Auth-Token`.
     session: Session,
-    /// The token.
+    /// The token in `X-Subject-Token`.
     issued: Issued,
 }
 
-/// The token that a request is about, if the caller is its owner or an administrator.
+/// Authenticates the caller and finds the token in `X-Subject-Token`, which must belong to the caller unless
+/// the caller is an administrator.
 async fn subject(app: &App, request: Request) -> Result<AboutToken, ApiError> {
     let keystone = keystone(app)?;
     let [caller, subject] = [TOKEN, SUBJECT].map(|name| token(request.headers(), name));
@@ -129,7 +130,8 @@ async fn subject(app: &App, request: Request) -> Result<AboutToken, ApiError> {
     };
     let caller = find(caller).await.ok_or_else(|| ApiError::unauthorized(false))?;
     let session = if request.method() == Method::DELETE {
-        // Whoever has stolen a token can't keep its owner from revoking it by using up the owner's limits.
+        // Revoking counts toward the limits of the address. Otherwise a thief of a token could use up its
+        // owner's limits and so prevent its revocation.
         let owner = || Client::User(caller.identity.user.clone(), caller.identity.project.clone());
         let client = peer(request.extensions()).map_or_else(owner, Client::Address);
         session(app, app.access(), caller.identity, None, &request, client)?
@@ -140,7 +142,7 @@ async fn subject(app: &App, request: Request) -> Result<AboutToken, ApiError> {
     let missing = || ApiError::identity(StatusCode::NOT_FOUND, "Could not find token.");
     let issued = find(subject).await.ok_or_else(missing)?;
     let own = issued.identity.user == session.identity.user;
-    // What belongs to somebody else is not there.
+    // Tokens of other users look as if they didn't exist.
     if own || session.is_admin(app) { Ok(AboutToken { keystone, session, issued }) } else { Err(missing()) }
 }
 

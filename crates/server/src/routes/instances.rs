@@ -1,4 +1,4 @@
-//! Instances that are started through the service (CLS-08).
+//! Instances started through the service (CLS-08).
 
 use std::sync::Arc;
 
@@ -177,7 +177,7 @@ pub(crate) async fn delete(
 impl Find for InstanceRecord {
     type Found = Arc<Self>;
 
-    /// As with leases, one of somebody else is forbidden rather than not found.
+    /// As with leases, an instance of another owner is forbidden rather than not found.
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
         let record = instance_id(id).and_then(|id| app.service().instances().get(id));
         let missing = || ApiError::new(StatusCode::NOT_FOUND, format!("Instance {} not found", Quoted(id)));
@@ -191,12 +191,12 @@ fn target(record: &InstanceRecord) -> Target<'_> {
     Target { project: &record.instance.owner.project, user: &record.instance.owner.user }
 }
 
-/// The instance as the caller may see it: hosts of the free pool are the operator's business.
+/// The instance as the caller can see it. Hosts of the free pool are visible to operators only.
 fn shown(app: &App, session: &Session, record: &InstanceRecord) -> Instance {
     let leased = matches!(record.instance.kind, InstanceKind::Reserved { .. });
     let found = app.service().hosts().get(record.instance.host);
     let host = found.as_ref().map(|host| host.host.name.clone());
-    // One that waits is nowhere, nor is one that is kept.
+    // Queued and shelved instances are not on a host.
     let placed = !matches!(record.instance.status, InstanceStatus::Queued | InstanceStatus::Shelved);
     let host = host.filter(|_| placed && (leased || session.may(Rule::HostsGet)));
     let instances = app.service().instances();

@@ -233,18 +233,16 @@ pub(crate) async fn swap_host(
     body(&*session.change(swapped).await??, pool.id)
 }
 
-/// A lease pool.
+/// A lease pool: a reservation of a lease.
 pub(crate) struct Pool {
-    /// Its lease.
     lease: Arc<LeaseRecord>,
-    /// Its reservation.
     id: ReservationId,
 }
 
 impl Find for Pool {
     type Found = Self;
 
-    /// Of others' it is not said that they are there.
+    /// Pools of other projects look as if they didn't exist.
     fn find(app: &App, session: &Session, id: &str) -> Result<Self, ApiError> {
         session.allow(app, Rule::LeasePoolsGet)?;
         let missing = || ApiError::not_found("leasepool_id", id);
@@ -255,7 +253,8 @@ impl Find for Pool {
     }
 }
 
-/// A lease pool that the caller may change. Whoever may change none is told so whatever there is.
+/// A lease pool to be changed. Without permission to change pools, the caller is told so even if the pool
+/// doesn't exist.
 pub(crate) struct PoolToChange;
 
 impl Find for PoolToChange {
@@ -266,7 +265,7 @@ impl Find for PoolToChange {
     }
 }
 
-/// The same of one that the caller may delete.
+/// A lease pool to be deleted, with the same order of checks as [`PoolToChange`].
 pub(crate) struct PoolToDelete;
 
 impl Find for PoolToDelete {

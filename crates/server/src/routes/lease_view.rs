@@ -1,4 +1,4 @@
-//! What a caller may see of leases, and of what a lease asks for.
+//! Leases, and properties in requests, as the caller can see them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::policy::{Rule, Target};
 
-/// Has properties that the caller may not see be marked in what the caller asks for, so that they are like properties that
-/// no host has.
+/// Marks properties in the request that the caller can't see, so they are treated like properties that no
+/// host has.
 pub(super) fn mark_unseen(app: &App, session: &Session, mark: impl FnOnce(Unseen<'_>)) {
     if !session.is_admin(app) {
         mark(Unseen(&|name| app.service().calendar().is_hidden(name)));
     }
 }
 
-/// Which properties and values of a request no host has, if it is refused for want of hosts.
+/// If the request was rejected for lack of hosts, lists its properties and values that no host has.
 pub(super) async fn unknown_properties<'n>(
     app: &App,
     session: &Session,
@@ -40,19 +40,19 @@ pub(super) async fn unknown_properties<'n>(
     let capability = capability(app, session);
     let shown = Shown { capability: &capability, hosts: session.may(Rule::HostsGet) };
     let unknown = app.service().hosts().unknown_properties(asked(), shown);
-    // Without an answer the client has gone.
+    // An error means that the client has disconnected.
     session.client.clone().scope(unknown).await.ok().flatten()
 }
 
-/// Rejects comparisons by size with a value of another type than the property's, which no host could meet, and properties in
-/// `alike` that no host has.
+/// Rejects comparisons by size whose value has another type than the property, because no host could match.
+/// Also rejects properties in `alike` that no host has.
 pub(super) async fn check_properties(app: &App, session: &Session, asked: Asked<'_>) -> Result<(), ApiError> {
     let capability = capability(app, session);
     let shown = Shown { capability: &capability, hosts: session.may(Rule::HostsGet) };
     refuse_requirements(session.client.clone().scope(app.service().hosts().malformed(asked, shown)).await?)
 }
 
-/// Refuses properties that no host has, and names those that there are.
+/// Rejects properties that no host has. The error lists those that exist.
 pub(super) async fn check_names(app: &App, session: &Session, asked: Asked<'_>) -> Result<(), ApiError> {
     let capability = capability(app, session);
     let shown = Shown { capability: &capability, hosts: session.may(Rule::HostsGet) };
@@ -66,14 +66,14 @@ fn refuse_requirements(wrong: Option<String>) -> Result<(), ApiError> {
     })
 }
 
-/// The names and values of properties that the caller may list; hidden ones are for administrators.
+/// Selects the properties whose names and values the caller can list. Hidden ones are for administrators.
 fn capability(app: &App, session: &Session) -> impl Fn(&Property) -> bool + use<> {
     let (lists, admin) = (session.may(Rule::HostsGetProperties), session.is_admin(app));
     move |property| lists && may_know(property, admin)
 }
 
-/// Of flavors that a request names, those that the caller may use, by identifier: those that the service has, which are for
-/// everybody or for administrators, and the cloud's.
+/// The flavors among `asked` that the caller can use, by identifier. The service's own flavors are public or
+/// for administrators; others come from the cloud.
 pub(super) async fn usable_flavors(
     app: &App,
     session: &Session,
@@ -93,14 +93,15 @@ pub(super) async fn usable_flavors(
 impl Find for LeaseRecord {
     type Found = Arc<Self>;
 
-    /// A lease of somebody else is forbidden rather than not found, as in Blazar (API-policy).
+    /// A lease of another owner is forbidden rather than not found, as in Blazar (API-policy).
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
         let found = lease_id(id).and_then(|id| app.service().leases().get(id));
         seen(app, session, found, ("lease_id", id))
     }
 }
 
-/// What was found by an identifier of that name, if it was and the caller may see it: a lease, or what may become one.
+/// Returns `found` (a lease, an offer or a waitlist entry) if it exists and the caller can see it. The error
+/// names the parameter and its value.
 pub(super) fn seen(
     app: &App,
     session: &Session,
@@ -115,14 +116,14 @@ pub(super) fn seen(
 /// The lease with its usage (requirement CLS-12).
 pub(super) async fn with_usage(app: &App, session: &Session, record: &LeaseRecord) -> Lease {
     let usage = app.service().usage().of_lease(record).await;
-    // The lease itself is known; that its usage is unknown is no reason not to show it.
+    // Show the lease even if its usage is unknown.
     let usage = usage.inspect_err(|error| tracing::warn!(%error, "lease usage unknown"));
     let cost = usage.as_ref().ok().and_then(|usage| cost(app, usage.cost));
     let usage = usage.ok().map(|usage| LeaseUsage::new(&usage.whole, &usage.so_far));
     Lease { usage, cost, ..viewed(app, session, record) }
 }
 
-/// A lease as it would be, with what it would cost.
+/// A lease that doesn't exist yet, with its expected cost.
 pub(super) async fn foreseen(app: &App, record: &LeaseRecord) -> Lease {
     let usage = app.service().usage().of_lease(record).await.ok();
     Lease { cost: usage.and_then(|usage| cost(app, usage.cost)), ..Lease::from(record) }
@@ -134,7 +135,7 @@ fn cost(app: &App, amount: Option<Decimal>) -> Option<Cost> {
     amount.map(|amount| Cost { amount: amount.to_string(), currency })
 }
 
-/// What hosts and addresses are called, for answers.
+/// Looks up names of hosts and addresses for responses.
 struct Known<'a>(&'a App);
 
 impl Names for Known<'_> {
@@ -151,7 +152,8 @@ impl Names for Known<'_> {
     }
 }
 
-/// The lease as the caller may see it: with what it has, and why it does not get on in the caller's words.
+/// The lease as the caller can see it, with its resources. The reason of its status is worded for the
+/// caller's role.
 pub(super) fn viewed(app: &App, session: &Session, record: &LeaseRecord) -> Lease {
     let lease = Lease::from(record).with_resources(record, &Known(app));
     let operator = session.may(Rule::HostsGet);
@@ -163,7 +165,7 @@ pub(super) fn viewed(app: &App, session: &Session, record: &LeaseRecord) -> Leas
     lease
 }
 
-/// Whose a lease is, for the policy.
+/// Owner of the lease, as a policy target.
 pub(super) fn target(record: &LeaseRecord) -> Target<'_> {
     Target { project: &record.lease.owner.project, user: &record.lease.owner.user }
 }

@@ -41,16 +41,16 @@ use crate::error::ApiError;
 use crate::extract::{Body, Options};
 use crate::policy::Rule;
 
-/// The option of requests that are to have no effect.
+/// Query option: report the result, but change nothing.
 pub(super) const DRY_RUN: &str = "dry_run";
-/// The option of requests whose refusal is to come with offers that hold.
+/// Query option: if the request is rejected, hold the alternatives that are offered.
 const HOLD_OFFERS: &str = "hold_offers";
-/// The option of such requests for how long they hold.
+/// Query option: how long offers are held.
 const HOLD_FOR: &str = "hold_for";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// Longest key, as the draft of the header proposes.
+/// Maximum length of a key, as proposed by the draft of the header.
 const MAX_KEY: usize = 255;
 
 /// Leases of the caller's project; an administrator sees those of all.
@@ -90,7 +90,8 @@ pub(crate) async fn list(
     paging.answer("leases", after, read, viewed).await
 }
 
-/// Where the lease stands that others are to come after, if one is named; one that others may not see is not there.
+/// Position of the lease in `marker`, after which the page starts. A lease that the caller can't list counts
+/// as missing.
 pub(super) fn after(
     app: &App,
     project: Option<&ProjectId>,
@@ -167,7 +168,7 @@ pub(crate) async fn create(
     answer(&app, &session, enter(&app, &session, new, key, hold).await?).await
 }
 
-/// Makes the lease that a body asks for.
+/// Creates the lease in the body, which must not recur.
 pub(super) async fn make(
     app: &App,
     session: &Session,
@@ -196,14 +197,14 @@ async fn enter(
     }
 }
 
-/// Whether offers are to be held, and for how long.
+/// Whether offers are held, and for how long.
 fn hold(options: &Options) -> Result<Hold, ApiError> {
     let time = options.text(HOLD_FOR).map(|text| read_hold(HOLD_FOR, text)).transpose()?;
     let held = time.map_or(Hold::Default, Hold::For);
     Ok(if options.truth(HOLD_OFFERS)? { held } else { Hold::No })
 }
 
-/// Why a lease is not made, and what could be had instead.
+/// Error for a lease that can't be created, with alternatives.
 async fn not_made(app: &App, session: &Session, new: &NewLease, error: ServiceError, hold: Hold) -> ApiError {
     let negotiable = matches!(&error, ServiceError::Refused(refusal) if refusal.negotiable());
     let unknown = unknown_properties(app, session, &error, || Asked::of_terms(&new.terms)).await;
@@ -220,7 +221,7 @@ async fn not_made(app: &App, session: &Session, new: &NewLease, error: ServiceEr
     }
 }
 
-/// Why a lease is not changed, and what it could become instead.
+/// Error for a change that was rejected, with alternatives.
 async fn not_changed(
     app: &App,
     session: &Session,
@@ -252,7 +253,7 @@ fn with_offers(
 ) -> ApiError {
     match offers {
         Ok(offers) => error.with_offers(said(app, session, &offers)),
-        // It is refused all the same.
+        // The change stays rejected, without offers.
         Err(why) => {
             tracing::warn!(error = %why, "offers failed");
             error
@@ -295,7 +296,8 @@ fn log_ignored(ignored: &[UnknownFields]) {
     }
 }
 
-/// The lease, or the request if it waits; of one that starts at once, when it has.
+/// Responds with the lease, or with the waitlist entry if the request waits. For an immediate lease, waits
+/// until it has started.
 async fn answer(app: &App, session: &Session, mut created: Created) -> Result<Response, ApiError> {
     let lease = &created.lease.lease;
     if lease.standing.is_firm() {
@@ -329,7 +331,7 @@ fn idempotency_key(
         value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_KEY && !key.contains('\t'));
     let message = format!("Idempotency-Key must be 1 to {MAX_KEY} printable ASCII characters long");
     let key = key.ok_or_else(|| ApiError::new(StatusCode::BAD_REQUEST, message))?;
-    // The user as well: what one user asked for is not another's answer.
+    // Includes the user: a response to one user must never be replayed to another.
     let fingerprint = fingerprint(&[b"POST /v1/leases", session.identity.user.0.as_bytes(), &body.bytes]);
     Ok(Some(IdempotencyKey { key: key.to_owned(), fingerprint }))
 }

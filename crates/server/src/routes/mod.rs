@@ -1,4 +1,4 @@
-//! The addresses and what they answer: an address, its handler and its part of the document stand together.
+//! HTTP routes. A path, its handler and its part of the OpenAPI document are kept together.
 
 use ::leases::project::ProjectId;
 use axum::http::StatusCode;
@@ -41,8 +41,8 @@ pub(crate) mod versions;
 mod visible;
 pub(crate) mod waitlist;
 
-/// Whose things are listed: those of the caller's project; for an administrator all, or those of the project that the
-/// option `project_id`, or `tenant_id`, names.
+/// Project whose objects are listed: the caller's. For an administrator, the one in the option `project_id`
+/// or `tenant_id`, or `None` (all projects).
 fn project_to_list(
     app: &App,
     session: &Session,
@@ -60,7 +60,7 @@ fn project_to_list(
     }
 }
 
-/// The project that the option `project_id` names, or `tenant_id`, which means the same.
+/// The project in the option `project_id` or its synonym `tenant_id`.
 fn named_project(options: &Options) -> Result<Option<ProjectId>, ApiError> {
     let (project, tenant) = (options.text("project_id"), options.text("tenant_id"));
     if project.zip(tenant).is_some_and(|(project, tenant)| project != tenant) {

@@ -1,4 +1,5 @@
-//! Notifications, to be read one after the other (API-notifications). Not in Blazar, which sends them to a message bus.
+//! Notifications as a sequence that clients read and follow (API-notifications). Not in Blazar, which sends
+//! them to a message bus.
 
 use std::time::Duration;
 
@@ -14,10 +15,10 @@ use crate::extract::Options;
 use crate::listing::Listing;
 use crate::policy::Rule;
 
-/// Most notifications of an answer.
+/// Maximum number of notifications in a response.
 const MOST: u32 = 1000;
 
-/// How many an answer has unless it is said.
+/// Default number of notifications in a response.
 const USUAL: u32 = 100;
 
 /// Notifications about leases of the caller's project; an administrator sees those of all. A client that follows
@@ -77,7 +78,7 @@ async fn next(
         *last = newest.max(*last);
     }
     *last = batch.last().map_or(*last, |notification| notification.number.max(*last));
-    // Notifications about hosts belong to no project, and so does an identity without one.
+    // Notifications about hosts have an empty project. Callers without a project must not get them.
     let anonymous = project.is_some_and(|project| project.0.is_empty());
     Ok(if anonymous { Vec::new() } else { batch })
 }

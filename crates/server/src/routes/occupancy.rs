@@ -1,4 +1,4 @@
-//! Who was on the hosts of a lease, for auditors. Not in Blazar.
+//! Instances observed on the hosts of a lease, for auditors. Not in Blazar.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use crate::error::ApiError;
 use crate::extract::Options;
 use crate::policy::{Rule, Target};
 
-/// Most intervals of an answer.
+/// Maximum number of intervals in a response.
 const MOST: u32 = 1000;
-/// How many an answer has unless it is said.
+/// Default number of intervals in a response.
 const USUAL: u32 = 100;
 
 /// Which instances were seen on the whole hosts of a lease, which fence kept others away, and when nothing was seen. Kept
@@ -60,7 +60,7 @@ pub(crate) async fn show(
     Ok(Json(OccupancyBody { occupancy, last, seen_until: seen_until.map(|until| until.to_string()) }))
 }
 
-/// Whether the caller may see a lease that is gone. Its records still say whose it was.
+/// Whether the caller can see a lease that no longer exists. Its occupancy records still name its project.
 async fn may_see_gone(app: &App, session: &Session, lease: LeaseId) -> Result<bool, ApiError> {
     let first = read(app, session, lease, 0, 1).await?.intervals.pop();
     let user = UserId(String::new());

@@ -1,4 +1,4 @@
-//! Offers that are held for callers who were refused something (CLS-10).
+//! Offers held for callers whose requests were rejected (CLS-10).
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) async fn list(
     Ok(Json(OffersBody { offers: said(&app, &session, &Offers { offers, held: true }) }))
 }
 
-/// An offer that holds.
+/// A held offer.
 #[utoipa::path(
     get, path = "/v1/offers/{offer_id}", tag = "offers", operation_id = "show_offer",
     params(("offer_id" = String, Path, description = "The offer")),
@@ -107,7 +107,7 @@ pub(crate) async fn decline(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// An offer that holds.
+/// A held offer.
 pub(crate) struct Offered;
 
 impl Find for Offered {
@@ -119,7 +119,7 @@ impl Find for Offered {
     }
 }
 
-/// Offers as answers have them. Those to the caller are numbered if they are held.
+/// Offers in the form of the API. Held offers to the caller are numbered.
 pub(super) fn said(app: &App, session: &Session, offers: &Offers) -> Vec<Offer> {
     let shows_hosts = shows_hosts(app, session);
     let owner = session.caller().owner();
@@ -132,7 +132,7 @@ pub(super) fn said(app: &App, session: &Session, offers: &Offers) -> Vec<Offer> 
     numbered.collect()
 }
 
-/// Whether the caller may see which hosts are reserved: who sees what is allocated of hosts.
+/// Whether the caller can see which hosts are reserved: requires permission to see allocations.
 fn shows_hosts(app: &App, session: &Session) -> bool {
     session.allow(app, Rule::HostsGetAllocations).is_ok()
 }

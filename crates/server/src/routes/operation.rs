@@ -1,4 +1,4 @@
-//! How the server is, for those who look after it.
+//! Health, readiness and metrics, for operators.
 
 use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, VARY};

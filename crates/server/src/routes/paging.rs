@@ -1,4 +1,5 @@
-//! Parts of lists: as much as a client asks for, or all, read chunk by chunk as it is sent.
+//! Paged lists: pages of the size that the client requests, or whole lists, which are read in chunks while
+//! they are sent.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ use crate::error::ApiError;
 use crate::extract::Options;
 use crate::listing::{CHUNK, Listing};
 
-/// A part of a list.
+/// A page or chunk of a list.
 pub(super) struct Part<T, P> {
     pub items: Vec<T>,
-    /// What the rest comes after; none at the end of the list.
+    /// Position after which the list continues. `None` at its end.
     pub next: Option<P>,
 }
 
@@ -28,7 +29,7 @@ impl<T> From<Page<T>> for Part<Arc<T>, Position> {
 }
 
 impl<T, P> Part<T, P> {
-    /// Of what comes after a position: one more than fit says that there is more.
+    /// Takes up to `limit` items of `rest`. Reads one more to find out whether the list continues.
     pub fn of(rest: impl Iterator<Item = T>, limit: usize, position: impl Fn(&T) -> P) -> Self {
         let mut items: Vec<T> = rest.take(limit.saturating_add(1)).collect();
         let more = items.len() > limit;
@@ -38,7 +39,7 @@ impl<T, P> Part<T, P> {
     }
 }
 
-/// What a client asks for.
+/// The page that the client requests.
 pub(super) struct Paging<'a> {
     session: &'a Session,
     uri: &'a Uri,
@@ -46,13 +47,15 @@ pub(super) struct Paging<'a> {
 }
 
 impl<'a> Paging<'a> {
-    /// At most so many as the option `limit` says, and never more than the server gives at once; all without it.
+    /// Limits the page to the option `limit`, and to the server's maximum. Without the option, the whole list
+    /// is sent.
     pub fn new(app: &App, session: &'a Session, uri: &'a Uri, options: &Options) -> Result<Self, ApiError> {
         let limit = options.limit()?.map(|limit| limit.min(app.inner.config.limits.page) as usize);
         Ok(Self { session, uri, limit })
     }
 
-    /// Answers with what `read` reads after that position, at most as much as it is told.
+    /// Responds with the items that `read` returns for a position and a maximum number of items, starting
+    /// after `after`.
     pub async fn answer<T, P, W>(
         &self,
         field: &str,
@@ -81,12 +84,12 @@ impl<'a> Paging<'a> {
     }
 }
 
-/// What is said of a marker that is not there.
+/// Error for a marker that isn't in the list.
 pub(super) fn unknown_marker(marker: &impl Display) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, format!("marker {marker} is not in the list"))
 }
 
-/// The same question for what comes after that.
+/// Link to the next page: the same query with a new marker.
 pub(super) fn next_link(uri: &Uri, last: &impl Display) -> Link {
     let others = uri.query().unwrap_or_default().split('&');
     let others = others.filter(|pair| !pair.is_empty() && !pair.starts_with("marker="));

@@ -1,4 +1,4 @@
-//! Questions of placement: about Ganeti clusters, and about the service's own fleet. Not in Blazar.
+//! Placement questions about Ganeti clusters and the service's own fleet. Not in Blazar.
 
 use std::sync::Arc;
 

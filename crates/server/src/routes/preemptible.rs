@@ -1,4 +1,4 @@
-//! What preemptible instances came to, and whose instances are. Not in Blazar.
+//! Usage of preemptible instances, and the list of projects whose instances are preemptible. Not in Blazar.
 
 use std::sync::Arc;
 

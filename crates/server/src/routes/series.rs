@@ -1,4 +1,4 @@
-//! Leases that recur (CLS-10).
+//! Recurring leases (CLS-10).
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::error::ApiError;
 use crate::listing::Listing;
 use crate::policy::Rule;
 
-/// Makes the leases that a request with `repeat` asks for.
+/// Creates the leases of a request with `repeat`.
 pub(super) async fn create(
     app: &App,
     session: &Session,
@@ -39,7 +39,7 @@ pub(super) async fn create(
     }
 }
 
-/// What they would be; nothing is made.
+/// Reports the leases of the series without creating them.
 pub(super) async fn preview(
     app: &App,
     session: &Session,
@@ -56,7 +56,7 @@ pub(super) async fn preview(
     }
 }
 
-/// Why none of them is made: which date cannot be had.
+/// Error for a series that can't be created. Names the date that failed.
 async fn not_made(app: &App, session: &Session, new: &NewSeries, missing: Missing) -> ApiError {
     let Missing { window, error, overlaps } = missing;
     let error = *error;
@@ -81,13 +81,13 @@ async fn not_made(app: &App, session: &Session, new: &NewSeries, missing: Missin
     error.adding_hint(way_out.map(str::to_owned)).on(&date(window.start()))
 }
 
-/// What was made by an earlier request, as far as it is there.
+/// Response to a repeated request: the leases of the series that still exist.
 pub(super) fn again(app: &App, id: SeriesId) -> Result<Response, ApiError> {
     let series = service::Series { id, leases: app.service().leases().series(id), skipped: Vec::new() };
     answer(StatusCode::CREATED, &series)
 }
 
-/// The leases, the first one as the lease that clients look for.
+/// Responds with the series. Its first lease is also in `lease`, where clients expect one.
 fn answer(status: StatusCode, series: &service::Series) -> Result<Response, ApiError> {
     let first = series.leases.first().ok_or_else(ApiError::internal)?;
     let body = LeaseMadeBody { lease: Lease::from(first.as_ref()), series: Some(said(series)) };

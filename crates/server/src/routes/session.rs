@@ -1,4 +1,4 @@
-//! Logging in to the console, and out: a cookie takes the place of a token (`auth::sessions`).
+//! Logging in to the console and out. A cookie replaces the token (`auth::sessions`).
 
 use std::sync::Arc;
 
@@ -26,16 +26,16 @@ use crate::policy::{Rule, Target};
 
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 
-/// Data that a browser clears when a session ends: whatever an earlier version let it cache. `"cookies"` would end
-/// sessions of other services on the host. `"storage"` would delete all data of the origin; the console deletes its
-/// own.
+/// Data that a browser clears when a session ends: responses that it cached with an earlier version.
+/// `"cookies"` would end sessions of other services on the host. `"storage"` would delete all data of the
+/// origin; the console deletes its own.
 const KEPT: HeaderValue = HeaderValue::from_static("\"cache\"");
 
-/// What is sent to log in: one of three forms.
+/// Body of a login, which has one of three forms.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LoginBody {
-    /// As Keystone has it.
+    /// As in Keystone's API.
     #[serde(default)]
     auth: Option<serde_json::Value>,
     #[serde(default)]
@@ -53,7 +53,7 @@ fn malformed(what: &str) -> ApiError {
 }
 
 impl LoginBody {
-    /// What is tried, by the body or else by the headers.
+    /// Login attempt from the body, or from the headers if the body is empty.
     fn attempt(self, headers: &HeaderMap) -> Result<Attempt, ApiError> {
         let from_headers = || {
             let credentials = Credentials::of(headers, None);
@@ -192,7 +192,7 @@ pub(crate) async fn end(
         .into_response())
 }
 
-/// The header that sets the cookie for so long.
+/// Header that sets the cookie for a number of seconds.
 fn set_cookie(app: &App, value: &str, seconds: i64) -> Result<HeaderValue, ApiError> {
     let encrypted = app.is_encrypted();
     let (name, secure) = (name(encrypted), if encrypted { "; Secure" } else { "" });

@@ -1,4 +1,4 @@
-//! What the operator has set, and what people call users and projects, for administrators. Not in Blazar.
+//! The operator's settings, and display names of users and projects, for administrators. Not in Blazar.
 
 use api::v1::KnownNames;
 use api::v1::body::SettingsBody;

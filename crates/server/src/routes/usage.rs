@@ -1,4 +1,4 @@
-//! Usage, and what it costs (USE). Not in Blazar, which leaves both to those who read its notifications.
+//! Usage and its cost (USE). Not in Blazar, which leaves both to consumers of its notifications.
 
 pub(super) mod period;
 
@@ -26,13 +26,13 @@ use crate::extract::Options;
 use crate::listing::Listing;
 use crate::policy::Rule;
 
-/// Most events of an answer.
+/// Maximum number of events in a response.
 const MOST: u32 = 1000;
 
-/// How many an answer has unless it is said.
+/// Default number of events in a response.
 const USUAL: u32 = 100;
 
-/// What usage is asked by.
+/// Attributes and time step by which usage is grouped.
 struct Grouping {
     by: By,
     step: Option<Step>,
@@ -48,7 +48,7 @@ impl Grouping {
                 "pool" => grouping.by.pool = true,
                 "lease" => grouping.by.lease = true,
                 "lease_type" => grouping.by.lease_type = true,
-                // Of two the finer would do; whoever names two is mistaken.
+                // The finer of two steps would do, but naming two is a mistake.
                 _ if grouping.step.is_some() => return None,
                 word => grouping.step = Some(Step::from_name(word)?),
             }
@@ -232,7 +232,7 @@ pub(crate) async fn events(
     Ok(Json(UsageEventsBody { events: events.collect(), last }))
 }
 
-/// Whose usage may be seen, and of which lease.
+/// Project and lease whose usage the caller requests and is allowed to see.
 fn of_whom(app: &App, session: &Session, options: &Options) -> Result<Query, ApiError> {
     Ok(Query {
         project: project_to_list(app, session, options, Rule::UsageGet)?,
@@ -241,12 +241,12 @@ fn of_whom(app: &App, session: &Session, options: &Options) -> Result<Query, Api
     })
 }
 
-/// The name of the lease that a group is of, unless it is gone.
+/// Name of the group's lease. `None` if it no longer exists.
 fn name_of(service: &Service, group: &Group) -> Option<String> {
     Some(service.leases().get(group.lease?)?.lease.name.clone())
 }
 
-/// A table as RFC 4180 has it.
+/// A CSV table according to RFC 4180.
 fn csv(headings: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Response {
     let mut text = headings.join(",") + "\r\n";
     for row in rows {
@@ -257,8 +257,8 @@ fn csv(headings: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Response {
     (StatusCode::OK, [(CONTENT_TYPE, "text/csv; charset=utf-8")], text).into_response()
 }
 
-/// The field, with quotation marks if it needs any. One that a spreadsheet would take for a formula, which only names
-/// can be, becomes text there.
+/// Quotes the field if necessary. A field that a spreadsheet would interpret as a formula is turned into
+/// text; only names can look like one.
 fn quoted(field: &str) -> String {
     let formula = field.starts_with(['=', '+', '-', '@']);
     let field = if formula { format!("'{field}") } else { field.to_owned() };

@@ -1,4 +1,4 @@
-//! What servers of Nova may know of themselves. Nova asks for them.
+//! Vendor data, which Nova requests for the metadata of its servers.
 
 use std::sync::Arc;
 

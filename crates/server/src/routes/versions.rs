@@ -1,4 +1,4 @@
-//! Which versions of the API there are (API-versions). Version 2 of Blazar is deprecated and not offered.
+//! Discovery of API versions (API-versions). Version 2 of Blazar is deprecated and not offered.
 
 use api::v1::body::Link;
 use axum::Json;
@@ -36,7 +36,7 @@ pub(crate) struct Version {
     max_version: String,
 }
 
-/// Where clients reach this server: as configured, or as they did.
+/// Base URL of this server: the configured one, or the one in the request.
 pub(crate) fn base_url(app: &App, headers: &HeaderMap) -> String {
     let config = &app.inner.config;
     if let Some(url) = &config.public_url {

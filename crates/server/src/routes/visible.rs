@@ -1,4 +1,4 @@
-//! What an address names by an identifier, for those who may see it.
+//! Looks up the object in a path, if the caller can see it.
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
@@ -7,17 +7,16 @@ use axum::response::{IntoResponse, Response};
 use crate::app::{App, Session};
 use crate::error::ApiError;
 
-/// Something that has an identifier, and that not everybody may see.
+/// An object with an identifier that not every caller can see.
 pub(crate) trait Find {
-    /// What is found.
     type Found;
 
-    /// Finds it by its identifier, if it is there and the caller may see it.
+    /// Finds the object. Fails if it doesn't exist or the caller can't see it.
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError>;
 }
 
-/// What the last part of an address names: a handler that takes it is not called unless the caller may see it. What else the
-/// caller may do with it, the handler asks.
+/// Extracts the object in the last part of a path. The handler is called only if the caller can see the
+/// object, and checks all other permissions itself.
 pub(crate) struct Visible<T: Find>(pub T::Found);
 
 impl<T: Find> FromRequestParts<App> for Visible<T> {

@@ -1,4 +1,4 @@
-//! Requests that wait for their turn (CLS-10, HK).
+//! The waitlist: requests that wait for their turn (CLS-10, HK).
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(crate) async fn list(
     Ok(Listing::new(&session, "waitlist", waiting, show).respond().await)
 }
 
-/// A request that waits.
+/// A waiting request.
 #[utoipa::path(
     get, path = "/v1/waitlist/{waitlist_entry_id}", tag = "waitlist", operation_id = "show_waitlist_entry",
     params(("waitlist_entry_id" = String, Path, description = "The request")),
@@ -73,7 +73,7 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A request that waits.
+/// A waiting request.
 pub(crate) struct Waiting;
 
 impl Find for Waiting {
@@ -85,7 +85,7 @@ impl Find for Waiting {
     }
 }
 
-/// The request with its place in the line.
+/// The request with its position in the waitlist.
 pub(super) fn entry(app: &App, id: LeaseId) -> Result<WaitlistEntry, ApiError> {
     let waiting = app.service().waitlist().all(None);
     let found = waiting.iter().find(|(_, record)| record.lease.id == id);

@@ -1,4 +1,4 @@
-//! Who did what.
+//! The audit log.
 
 use axum::http::Method;
 use jiff::SignedDuration;
@@ -21,7 +21,7 @@ async fn an_administrator_sees_who_did_what_in_which_request() {
     let made = site.send_as("member", Method::POST, "/v1/leases", Some(&lease)).await;
     let request = made.headers["x-openstack-request-id"].to_str().expect("text").to_owned();
     let id = made.ok(201)["lease"]["id"].as_str().expect("text").to_owned();
-    // What is refused is not done.
+    // Rejected requests are not in the log.
     site.send_as("reader", Method::POST, "/v1/leases", Some(&lease)).await.ok(403);
     site.send_as("foreign", Method::POST, "/v1/leases", Some(&lease)).await.ok(201);
     site.send_as("member", Method::DELETE, &format!("/v1/leases/{id}"), None).await.ok(204);

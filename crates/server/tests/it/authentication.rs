@@ -1,4 +1,4 @@
-//! Who comes in, and how.
+//! Authentication methods and credentials.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Every endpoint that the document names, for everybody. A new endpoint without a row here is a failure.
+//! Permissions for every endpoint in the OpenAPI document, for each kind of caller. A new endpoint without a
+//! row here fails the test.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::site::Site;
 
-/// Who may call an endpoint: `admin`, `member` and `reader` of a project, a user with another role there, and
-/// the member of another project; or everybody.
+/// Callers that can use an endpoint: `admin`, `member` and `reader` of a project, a user with another role
+/// there (`other`), and a member of another project (`foreign`); or everybody.
 const MATRIX: [(&str, &str, &str); 101] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
@@ -115,7 +116,7 @@ const MATRIX: [(&str, &str, &str); 101] = [
 
 const CALLERS: [&str; 5] = ["foreign", "other", "reader", "member", "admin"];
 
-/// All endpoints of the document.
+/// All endpoints in the OpenAPI document.
 pub fn endpoints() -> Vec<(String, String)> {
     let document = serde_json::to_value(server::openapi()).expect("JSON");
     let paths = document["paths"].as_object().expect("paths").clone();
@@ -129,7 +130,7 @@ pub fn endpoints() -> Vec<(String, String)> {
     paths.into_iter().flat_map(of).collect()
 }
 
-/// A site with something of everything, and how its things are named in paths.
+/// A site with an object of each kind, and their names by the variable in paths.
 pub async fn furnished() -> (Site, BTreeMap<&'static str, String>) {
     let site = Site::guarded().await;
     let names = furnish(&site).await;
@@ -198,20 +199,20 @@ async fn every_endpoint_lets_in_whom_it_should_and_nobody_else() {
         let expected = json!({"error": {"code": 401, "title": "Unauthorized",
             "message": "The request you have made requires authentication."}});
         for answer in [nobody, wrong] {
-            // The console's session says with what one can log in as well.
+            // The console's session endpoint also lists the login methods.
             assert_eq!(answer.ok(401)["error"], expected["error"], "{method} {path}");
         }
         for caller in CALLERS {
             let answer = site.send_as(caller, method.clone(), &named(&names), None).await;
             if answer.status == 204 {
-                // What is gone nobody else can be refused.
+                // The object was deleted, so the next callers need a new one.
                 (site, names) = furnished().await;
             }
             let refused = answer.text.contains("Policy doesn't allow blazar:");
             assert!(!refused || answer.status == 403, "{method} {path}");
             let allowed = who.split(' ').any(|name| name == caller);
             assert_eq!(!refused, allowed, "{caller} {method} {path}: {}", answer.text);
-            // Who was let in met the handler, and not the door.
+            // Allowed callers have reached the handler, past authentication.
             assert!(!allowed || answer.status != 401, "{caller} {method} {path}");
         }
     }

@@ -1,4 +1,4 @@
-//! How much is free when.
+//! Free capacity over time.
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::site::{Site, hosts_lease};
 
 const FROM: &str = "start=2030-01-02T00:00:00Z&end=2030-01-03T00:00:00Z";
 
-/// From which hour to which how many are free.
+/// Hours at which the free count changes, with the new count.
 fn steps(answer: &Value) -> Vec<(String, u64)> {
     let steps = answer["availability"]["steps"].as_array().expect("a list");
     let hour = |step: &Value| step["start"].as_str().expect("text")[11..16].to_owned();
@@ -58,7 +58,7 @@ async fn hosts_are_chosen_by_expressions_and_instances_are_counted_by_room() {
         unknown,
         (400, "Malformed requirements: no host has a property rak; there is rack".to_owned())
     );
-    // The requirement can be met without it, or does not depend on a name.
+    // The expression can hold without the unknown name, or has no unknown name.
     for (expression, total) in [
         ("[%22or%22,[%22==%22,%22$rack%22,%22r9%22],[%22==%22,%22$rak%22,%22r9%22]]", 1),
         ("[%22not%22,[%22==%22,%22$rak%22,%22r9%22]]", 2),
@@ -74,7 +74,8 @@ async fn hosts_are_chosen_by_expressions_and_instances_are_counted_by_room() {
     assert_eq!(steps(&room), found(&[("00:00", 4), ("10:00", 3), ("11:00", 4)]), "16 vCPUs a host");
 }
 
-/// What `blazar flavor-instance-availability` of Chameleon's python-blazarclient sends, and the columns that it prints.
+/// Requests of `blazar flavor-instance-availability` in Chameleon's python-blazarclient, and the columns that
+/// it prints.
 #[tokio::test]
 async fn chameleons_python_blazarclient_reads_the_room_for_instances_of_flavors() {
     let site = Site::guarded().await;

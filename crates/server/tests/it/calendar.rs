@@ -1,4 +1,4 @@
-//! Who has which hosts when, and word of changes.
+//! The calendar of host reservations, and its stream of changes.
 
 use std::collections::BTreeSet;
 
@@ -225,7 +225,7 @@ async fn what_cannot_be_asked_of_the_calendar_is_refused_by_name() {
     assert_eq!(empty["calendar"]["hosts"][0]["buckets"], json!([]));
 }
 
-/// A stream of changes, event by event.
+/// A stream of change events.
 struct Events(axum::body::BodyDataStream);
 
 impl Events {
@@ -266,7 +266,7 @@ async fn changes_are_told_as_they_happen_and_a_client_goes_on_where_it_was() {
     };
     let mut events = Events::follow(&site, "member", "").await.expect("there is room");
     let mut told = events.next().await.expect("an event");
-    // The loop may change something meanwhile; then there is another event.
+    // The loop can change something in between, which causes another event.
     while told != revision().await {
         told = events.next().await.expect("an event");
     }

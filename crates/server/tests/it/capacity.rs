@@ -13,7 +13,7 @@ async fn get(site: &Site, who: &str, path: &str) -> Value {
     site.send_as(who, Method::GET, path, None).await.ok(200)["capacity"].clone()
 }
 
-/// A refused request for that many hosts of a rack that has two.
+/// Sends a request that is refused: it needs `hosts` hosts of a rack that has two.
 async fn refuse(site: &Site, who: &str, path: &str, hosts: u32) {
     let mut lease = hosts_lease(hosts, hosts, "2030-01-02 10:00", "2030-01-02 12:00");
     lease["reservations"][0]["resource_properties"] = json!(r#"["==", "$rack", "r1"]"#);

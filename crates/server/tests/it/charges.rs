@@ -1,5 +1,5 @@
-//! Every operation that the document names is charged to its project for what it answers and for the time that the store
-//! takes. A new endpoint that reads the store by itself is a failure.
+//! Every operation in the OpenAPI document is charged to its project, for the response and for the time spent
+//! in the store. A new endpoint that reads the store without being charged fails the test.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use store::memory::MemoryStore;
 use crate::authorisation::{endpoints, furnish};
 use crate::site::{NOW, Site};
 
-/// What a read of the store takes by the test's clock.
+/// Duration of a store read, by the test's clock.
 const READ: SignedDuration = SignedDuration::from_millis(7);
-/// The same in units of work.
+/// Charge for a store read, in units of work.
 const COST_OF_READ: u64 = 700_000;
 
 async fn slow_site() -> (Arc<FaultyStore>, Site) {
@@ -38,7 +38,7 @@ async fn every_get_is_charged_for_its_answer_and_for_reading_the_store() {
     let names = furnish(&site).await;
     let mut read = Vec::new();
     for (method, path) in endpoints() {
-        // What is public is nobody's, and costs little.
+        // Public endpoints have no project to charge, and cost little.
         let public = ["/versions", "/healthz", "/readyz", "/metrics"].contains(&&*path);
         if method != "GET" || path == "/" || public || path.starts_with("/identity") {
             continue;
@@ -46,7 +46,7 @@ async fn every_get_is_charged_for_its_answer_and_for_reading_the_store() {
         let named = names.iter().fold(path.clone(), |path, (name, value)| path.replace(name, value));
         let (reads_before, before) = (store.reads(), charged(&site));
         let answer = site.send_as("admin", Method::GET, &named, None).await;
-        // There is no lease pool.
+        // The site has no lease pool.
         let found = answer.status.is_success() || path.starts_with("/v1/leasepools/");
         assert!(found, "{named}: {}", answer.text);
         let (reads, charged) = (store.reads() - reads_before, charged(&site) - before);

@@ -1,4 +1,4 @@
-//! The console's page and its parts, what browsers are told about answers, and compressed answers.
+//! The console's page and assets, security headers, and compression.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ use crate::site::{Site, hosts_lease};
 
 const BROWSER: (&str, &str) = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
 
-/// An answer as it is sent.
+/// The response with its body as it was sent.
 async fn sent(
     site: &Site,
     method: Method,
@@ -76,7 +76,7 @@ async fn the_parts_of_the_page_that_was_built_may_be_kept() {
     let site = Site::guarded().await;
     let page = String::from_utf8(get(&site, "/", &[BROWSER]).await.2).expect("text");
     let parts: Vec<&str> = page.split('"').filter(|text| text.starts_with("/console/assets/")).collect();
-    // Where the console was not built, the page says so and has none.
+    // If the console wasn't built, the page says so and has no assets.
     assert_eq!(parts.is_empty(), page.contains("cargo xtask console"), "{page}");
     for path in parts {
         let (status, headers, body) = get(&site, path, &[]).await;
@@ -195,7 +195,7 @@ async fn what_is_short_and_what_changes_something_is_sent_as_it_is() {
         let builder = Request::builder().method(Method::POST).uri("/v1/leases");
         builder.header("accept-encoding", accepted).body(Body::from(body.to_string())).expect("a request")
     };
-    // A change that was made is not said to be refused, whatever the client can read.
+    // A change that was made must not be reported as rejected, whatever encodings the client accepts.
     let answer = site.send(request("*;q=0", &body)).await;
     assert_eq!(answer.status, 201, "{}", answer.text);
     let mut other = body;

@@ -1,5 +1,5 @@
-//! Holds answers against the document: every answer of every test is checked, because it is checked where
-//! requests are sent ([`crate::site::Site::send`]).
+//! Checks responses against the OpenAPI document. All requests go through [`crate::site::Site::send`], which
+//! calls this, so every response in every test is checked.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -8,13 +8,14 @@ use axum::http::HeaderMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-/// The document.
+/// The OpenAPI document.
 pub fn document() -> &'static Value {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
     DOCUMENT.get_or_init(|| serde_json::to_value(server::openapi()).expect("JSON"))
 }
 
-/// Fails unless the document says that the endpoint may answer so. What is no endpoint is not looked at.
+/// Fails unless the document allows such a response from the endpoint. Paths that aren't endpoints are
+/// ignored.
 #[track_caller]
 pub fn check(method: &str, path: &str, status: u16, body: &str) {
     let Some(operation) = operation(method, path) else { return };
@@ -68,7 +69,7 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     };
     let paths = document()["paths"].as_object()?;
     let mut found: Vec<_> = paths.iter().filter(|(template, _)| matches(template)).collect();
-    // An address without variables comes before one with them.
+    // Paths without variables take precedence.
     found.sort_by_key(|(template, _)| template.matches('{').count());
     let operation = &found.first()?.1[method.to_lowercase()];
     operation.is_object().then_some(operation)
@@ -91,7 +92,7 @@ fn a_project_can_be_named_by_either_of_its_names_wherever_it_can_be_named() {
     assert!(seen >= 10, "{seen} operations");
 }
 
-/// Whether the value is as the schema says, as far as types, dates, fields and alternatives go.
+/// Validates a value against a schema. Covers types, dates, fields and alternatives only.
 fn validate(schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     let Some(schema) = schema.as_object() else { return Ok(()) };
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
@@ -194,19 +195,19 @@ fn every_reference_of_the_document_leads_somewhere() {
 
 #[test]
 fn dates_of_answers_are_rfc_3339_in_all_fields_that_blazar_does_not_have() {
-    // `FlavorStep` is as Chameleon's clients read it.
+    // `FlavorStep` has the form that Chameleon's clients read.
     let of_blazar =
         ["AllocatedReservation", "Event", "FlavorStep", "FloatingIp", "Host", "Lease", "ResourceProperty"];
     let endings =
         ["_at", "_by", "_date", "_from", "end", "now", "since", "start", "time", "timestamp", "until"];
     let schemas = document()["components"]["schemas"].as_object().expect("schemas");
     let mut own = 0;
-    // Bodies of requests are closed.
+    // Only schemas of request bodies exclude additional properties.
     for (name, schema) in schemas.iter().filter(|(_, schema)| schema["additionalProperties"] != false) {
         for (field, property) in schema["properties"].as_object().into_iter().flatten() {
             let kind = &property["type"];
             let is_text = kind == "string" || kind.get(0).is_some_and(|kind| kind == "string");
-            // What happens before the end of a lease is an action.
+            // `before_end` is an action, not a date.
             if !is_text || field == "before_end" || !endings.iter().any(|ending| field.ends_with(ending)) {
                 continue;
             }

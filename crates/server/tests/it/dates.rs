@@ -1,4 +1,4 @@
-//! Dates and durations in requests: what is answered can be sent back, and RFC 3339 is read.
+//! Dates and durations in requests: values from responses can be sent back, and RFC 3339 is accepted.
 
 use axum::http::Method;
 use jiff::SignedDuration;
@@ -29,7 +29,7 @@ async fn a_lease_that_is_sent_back_as_it_was_answered_stays_as_it_is() {
     }
 }
 
-/// A lease with a reservation of each kind that hosts are needed for.
+/// A lease with a reservation of each type that needs hosts.
 fn mixed_lease() -> Value {
     json!({"name": "l", "start_date": "2030-01-02 10:00", "end_date": "2030-01-02 12:00", "end_action": "keep",
     "before_end_date": "2030-01-02 11:30", "scheduler_hints": {"query": "[\">=\", \"$vcpus\", \"1\"]"},
@@ -42,7 +42,7 @@ fn mixed_lease() -> Value {
     ]})
 }
 
-/// What a lease asks for, without what the service adds.
+/// Reservations as requested, without the fields that the service adds.
 fn asked(lease: &Value) -> Vec<Value> {
     let own = [
         "id",
@@ -105,7 +105,7 @@ async fn a_whole_lease_is_sent_back_in_every_state_and_nothing_changes() {
         renamed["name"] = json!(status);
         let answer = site.put(&path, &renamed).await.ok(200)["lease"].clone();
         assert_eq!(answer["name"], status);
-        // It was read before the change.
+        // `read` has the state before the change.
         let again = site.put(&path, &read).await.ok(200)["lease"].clone();
         assert_eq!(
             (&again["name"], &again["reservations"][0]["hosts"]),

@@ -1,4 +1,4 @@
-//! Saving power through the API. Tests are named by the criteria of EN.
+//! Power saving through the API. Tests are named after the criteria of EN.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn saving(mode: EnergyMode) -> Settings {
     Settings { energy: EnergySettings { mode, rules, ..EnergySettings::default() }, ..Settings::default() }
 }
 
-/// Three hosts that draw 200 watts, and 20 when they are off.
+/// Three hosts that draw 200 watts when idle, and 20 when off.
 async fn site(mode: EnergyMode) -> Site {
     let site = Site::still_of_settings(saving(mode)).await;
     site.add_hosts(3).await;
@@ -25,7 +25,7 @@ async fn site(mode: EnergyMode) -> Site {
         let noted = json!({"power_idle_watts": "200", "power_busy_watts": "400", "power_off_watts": "20"});
         site.put(&format!("/v1/os-hosts/{host}"), &noted).await.ok(200);
     }
-    // It is looked at, and what is not needed is switched off.
+    // One pass observes the hosts and switches off those that aren't needed.
     site.pass(jiff::SignedDuration::from_mins(1)).await;
     site
 }

@@ -1,4 +1,4 @@
-//! Limits on leases, and the external service that may refuse them (API-enforcement).
+//! Limits on leases, and the external service that can reject them (API-enforcement).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use service::Settings;
 
 use crate::site::{Site, hosts_lease};
 
-/// A request: its path, its token, its body.
+/// Path, token and body of a request.
 type Question = (String, Option<String>, Value);
 
-/// What a service of the test was asked, and what it answers.
+/// Requests that the test's external service has received, and its response.
 #[derive(Clone, Default)]
 struct Asked {
     requests: Arc<Mutex<Vec<Question>>>,
@@ -56,7 +56,7 @@ fn external(base: &str) -> ExternalServiceConfig {
     }
 }
 
-/// A site that asks a service of the test.
+/// A site that uses the test's external service.
 async fn site() -> (Site, Asked) {
     let asked = Asked::default();
     asked.answers(204, "");
@@ -126,7 +126,7 @@ async fn what_the_external_service_refuses_is_not_done() {
 
 #[tokio::test]
 async fn w27_an_external_service_that_does_not_answer_in_time_allows_nothing() {
-    // Accepts, and says nothing.
+    // Accepts connections, but never responds.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let mut config = external(&format!("http://{address}"));

@@ -1,4 +1,4 @@
-//! Expressions on properties of hosts: what `not` means, and what is said of names that no host has.
+//! Expressions on host properties: the meaning of `not`, and errors about names that no host has.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use service::Settings;
 
 use crate::site::{Answer, Site, hosts_lease};
 
-/// A lease of so many hosts like that.
+/// A lease of `hosts` hosts that match the expression.
 fn asking(hosts: u32, expression: &Value) -> Value {
     let mut body = hosts_lease(hosts, hosts, "2030-01-02 10:00", "2030-01-02 12:00");
     body["reservations"][0]["resource_properties"] = json!(expression.to_string());
     body
 }
 
-/// Four hosts, of which the first says `gpu=yes`, and the second `gpu=no`.
+/// Four hosts. The first has `gpu=yes`, the second has `gpu=no`.
 async fn with_gpus(site: &Site, who: &str) {
     site.add_hosts_as(who, 4).await;
     for (id, gpu) in [("1", "yes"), ("2", "no")] {
@@ -27,7 +27,7 @@ async fn with_gpus(site: &Site, who: &str) {
     }
 }
 
-/// How many of the hosts match.
+/// Number of hosts that match.
 async fn matching(site: &Site, body: impl Fn(u32) -> Value) -> u32 {
     for hosts in (1..=4).rev() {
         if site.post("/v1/leases?dry_run=true", &body(hosts)).await.status == 200 {

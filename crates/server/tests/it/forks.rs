@@ -1,11 +1,11 @@
-//! Requests as clients of forks of Blazar send them, such as Nectar's Warre.
+//! Requests as sent by clients of Blazar's forks, such as Nectar's Warre.
 
 use axum::http::Method;
 use serde_json::{Value, json};
 
 use crate::site::Site;
 
-/// A lease as Warre asks for it: an instance with two disks, and extra specs of its flavor.
+/// A lease as requested by Warre: an instance with two disks, and extra specs of its flavor.
 fn instance(ephemeral_gb: u32, extra_specs: &Value) -> Value {
     json!({
         "name": "Reservation 1", "start_date": "2030-01-02 10:00", "end_date": "2030-01-02 12:00",
@@ -64,7 +64,7 @@ async fn the_second_disk_and_extra_specs_of_instances_stay_as_they_are() {
         let refused = site.put(&path_of(&lease), &change(json!({ name: value }))).await;
         assert_eq!(refused.error(), (400, format!("Malformed parameter {name}")));
     }
-    // The lease that was read asks for the same.
+    // A copy can be requested with the fields of the response.
     let copy = site.lease(&lease).await;
     assert_eq!(copy["reservations"][0]["ephemeral_gb"], 10);
     assert_eq!(copy["reservations"][0]["extra_specs"], specs);

@@ -1,4 +1,4 @@
-//! Free pools through the API. Tests are named by the calls of FP.
+//! Free pools through the API. Tests are named after the calls in FP.
 
 use axum::http::Method;
 use serde_json::{Value, json};

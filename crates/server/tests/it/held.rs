@@ -1,4 +1,5 @@
-//! Limits of the bytes that a client holds in memory: responses that it doesn't read, and bodies that it doesn't finish.
+//! Limits on the bytes that a client keeps in memory, with responses that it doesn't read and bodies that it
+//! doesn't finish.
 
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, StatusCode};
@@ -10,10 +11,10 @@ use tower::ServiceExt;
 
 use crate::site::{Site, request};
 
-/// More requests than a client may have unread responses.
+/// More requests than the maximum number of unread responses of a client.
 const MANY: usize = 400;
 
-/// The response, whose body isn't read.
+/// Sends a request, and leaves the body of the response unread.
 async fn unread(site: &Site, request: Request<Body>) -> Response {
     site.router.clone().oneshot(request).await.expect("infallible")
 }
@@ -79,7 +80,7 @@ async fn a_client_that_reads_no_responses_gets_no_more_of_them() {
     assert_eq!(unread(&site, show()).await.status(), 200);
 }
 
-/// A body of 1,000,000 bytes that has no end.
+/// A body that never ends, after 1,000,000 bytes.
 fn endless() -> Body {
     let start = stream::once(async { Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 1_000_000])) });
     Body::from_stream(start.chain(stream::pending()))

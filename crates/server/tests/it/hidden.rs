@@ -1,4 +1,5 @@
-//! Hidden properties. To members, they look like properties that no host has, wherever a request names properties.
+//! Hidden properties. To members, they look like properties that no host has, in every part of a request that
+//! names properties.
 
 use std::collections::BTreeSet;
 
@@ -99,7 +100,7 @@ fn told(answer: &Answer) -> (u16, String) {
     let status = answer.status.as_u16();
     let json = answer.json();
     let text = if status < 300 && json.get("availability").is_none() {
-        // Leaves out the hosts and identifiers, which may differ.
+        // Leaves out hosts and identifiers, which can differ.
         let reservations = &json["lease"]["reservations"];
         [
             "resource_properties",
@@ -194,7 +195,7 @@ async fn a_members_lease_goes_on_without_hidden_properties_and_shows_what_was_wr
         assert!(!shown.to_string().contains("\\u0001"), "{shown}");
         assert!(shown["lease"].to_string().matches(HIDDEN).count() >= 3, "{shown}");
     }
-    // Deciding about a change ignores the property too.
+    // A decision about a change ignores the property, too.
     let later = json!({"end_date": "2030-01-03 12:00"});
     site.send_as("member", Method::PUT, &path, Some(&later)).await.ok(200);
 }

@@ -1,4 +1,4 @@
-//! Scheduler hints through the API. Tests are named by the criteria of CLS.
+//! Scheduler hints through the API. Tests are named after the criteria of CLS.
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -6,14 +6,14 @@ use service::Settings;
 
 use crate::site::{Site, hosts_lease};
 
-/// A lease of so many hosts for the day with these hints.
+/// A lease of `hosts` hosts for a day, with these hints.
 fn hinted(hosts: u32, hints: &Value) -> Value {
     let mut body = hosts_lease(hosts, hosts, "2030-01-01 12:00", "2030-01-02 12:00");
     body["scheduler_hints"] = hints.clone();
     body
 }
 
-/// Four hosts; two in each rack.
+/// Four hosts, two in each rack.
 async fn racks(settings: Settings) -> Site {
     let site = Site::of_settings(settings).await;
     site.add_hosts(4).await;
@@ -23,7 +23,6 @@ async fn racks(settings: Settings) -> Site {
     site
 }
 
-/// The hosts of a lease.
 async fn hosts_of(site: &Site, lease: &Value) -> Vec<String> {
     let path = format!("/v1/os-hosts/allocations?lease_id={}", lease["id"].as_str().expect("an id"));
     let answer = site.get(&path).await.ok(200);
@@ -66,7 +65,7 @@ async fn cls_11_a_a_lease_has_hosts_as_its_hints_want_them_and_shows_them() {
     let path = format!("/v1/leases/{}", first["id"].as_str().expect("an id"));
     let shown = site.get(&path).await.ok(200)["lease"]["scheduler_hints"].clone();
     assert_eq!(shown, json!({"location": "different", "query": r#"["!=","$rack","c"]"#}));
-    // Another day, the same hosts.
+    // The same hosts on another day.
     let mut again = hinted(2, &json!({"same_host": first["id"]}));
     again["start_date"] = json!("2030-01-03 12:00");
     again["end_date"] = json!("2030-01-04 12:00");

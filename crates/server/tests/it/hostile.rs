@@ -1,5 +1,6 @@
-//! Clients that are slow, huge or malicious, through real sockets: whatever they do, others are served meanwhile,
-//! and nothing is left of them in the end. No time is measured; what does not end makes a test hang.
+//! Slow, huge and malicious clients on real sockets. The server must keep serving other clients, and keep
+//! nothing of a client after it is gone. Tests don't measure time: an operation that never ends makes the
+//! test hang.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -15,10 +16,10 @@ use tokio::task::JoinHandle;
 
 use crate::site::{Site, hosts_lease};
 
-/// Of some kinds of clients, so many.
+/// Number of clients of some kinds.
 const MANY: usize = 60;
 
-/// A server that listens.
+/// A running server.
 struct Served {
     address: SocketAddr,
     site: Site,
@@ -26,7 +27,7 @@ struct Served {
     ended: JoinHandle<Result<(), server::ServeError>>,
 }
 
-/// Impatient, so that tests need not be patient.
+/// Short timeouts, to keep the tests short.
 fn limits() -> Limits {
     Limits { read_time: Duration::from_secs(1), ..Limits::default() }
 }
@@ -42,7 +43,7 @@ impl Served {
         Self { address, site, stop, ended }
     }
 
-    /// A connection from that address of this machine.
+    /// Connects from 127.0.0.`last`.
     async fn connect_from(&self, last: u8) -> TcpStream {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).expect("a free port");
@@ -53,21 +54,21 @@ impl Served {
         self.connect_from(2).await
     }
 
-    /// A connection on which that was sent.
+    /// Connects and sends `words`.
     async fn say(&self, words: &[u8]) -> TcpStream {
         let mut stream = self.connect().await;
-        // Whoever is not listened to any more notices when reading.
+        // A client whose connection was closed notices when it reads.
         let _ = stream.write_all(words).await;
         stream
     }
 
-    /// What is answered to these words, and nothing after them.
+    /// Sends `words` and nothing else, and returns the response.
     async fn answer(&self, words: &[u8]) -> String {
         rest(self.say(words).await).await
     }
 
     async fn get(&self, path: &str) -> (StatusCode, String) {
-        // Fails only if there is one already.
+        // Fails only if a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client =
             reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().expect("a client");
@@ -75,7 +76,7 @@ impl Served {
         (answer.status(), answer.text().await.expect("text"))
     }
 
-    /// Others are served.
+    /// Checks that the server still serves a well-behaved client.
     async fn serves(&self) {
         for path in ["/healthz", "/v1/leases", "/v1/os-hosts"] {
             assert_eq!(self.get(path).await.0, 200, "{path}");
@@ -88,7 +89,7 @@ impl Served {
         line.unwrap_or_else(|| panic!("no {name}: {text}")).parse::<f64>().expect("a number") as usize
     }
 
-    /// Returns when there is no connection but the one that asks.
+    /// Waits until this connection is the only one.
     async fn is_left_alone(&self) {
         while self.figure("allot_connections").await > 1 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -96,10 +97,10 @@ impl Served {
     }
 }
 
-/// What comes until the end of a connection.
+/// Reads until the connection ends.
 async fn rest(mut stream: TcpStream) -> String {
     let mut all = Vec::new();
-    // A reset is an end as well.
+    // A reset ends the connection, too.
     let _ = stream.read_to_end(&mut all).await;
     String::from_utf8_lossy(&all).into_owned()
 }
@@ -142,14 +143,14 @@ async fn a_client_that_takes_nothing_of_its_answers_is_sent_away() {
     for _ in 0..4 {
         let mut stream = served.connect().await;
         let asking = async move {
-            // More than all buffers on the way take.
+            // Sends more than all buffers on the way can take.
             let request = get("/openapi.json");
             while stream.write_all(request.as_bytes()).await.is_ok() {}
         };
         deaf.push(tokio::spawn(asking));
     }
     served.serves().await;
-    // They have not read a byte, and are sent away all the same.
+    // These clients haven't read a byte, but their connections are closed.
     join_all(deaf).await;
     served.is_left_alone().await;
 }
@@ -262,7 +263,7 @@ async fn requests_that_are_broken_off_leave_nothing_behind() {
     let lease = hosts_lease(1, 1, "2030-01-01 20:00", "2030-01-01 21:00").to_string();
     let whole = format!("{}{lease}", post(&format!("content-length: {}", lease.len())));
     for number in 0..10 * MANY {
-        // All of it, now and then; otherwise some part.
+        // Sends the whole request in one of three cases, and a part of it otherwise.
         let end = if number % 3 == 0 { whole.len() } else { number * 7 % whole.len() };
         drop(served.say(&whole.as_bytes()[..end]).await);
     }
@@ -292,7 +293,7 @@ async fn a_client_that_says_no_more_is_answered_or_sent_away() {
     served.is_left_alone().await;
 }
 
-/// Reads until that was said.
+/// Reads until `words` were received.
 async fn hear(stream: &mut TcpStream, words: &str) -> String {
     let mut heard = Vec::new();
     while !String::from_utf8_lossy(&heard).contains(words) {
@@ -313,7 +314,7 @@ async fn what_is_under_way_is_answered_when_the_server_ends_and_nothing_new_is_b
     let mut idle = served.say(get("/healthz").as_bytes()).await;
     hear(&mut idle, "ok\n").await;
     served.stop.send_replace(true);
-    // Who only waits is told first; then nobody is let in any more.
+    // Idle connections are closed first. After that, new ones are refused.
     assert_eq!(rest(idle).await, "");
     while TcpStream::connect(served.address).await.is_ok() {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -329,7 +330,7 @@ async fn what_is_under_way_is_answered_when_the_server_ends_and_nothing_new_is_b
 async fn who_waits_for_notifications_is_answered_when_the_server_ends() {
     let served = Served::start(Limits { requests_at_once: 1, ..Limits::default() }).await;
     let waiting = served.say(get("/v1/notifications?wait=60").as_bytes()).await;
-    // Nothing else is taken of the same client, so the first request is under way.
+    // The limit is one request at a time, so 429 shows that the first request is being served.
     while served.get("/v1/leases").await.0 != StatusCode::TOO_MANY_REQUESTS {
         tokio::task::yield_now().await;
     }
@@ -339,7 +340,7 @@ async fn who_waits_for_notifications_is_answered_when_the_server_ends() {
     served.ended.await.expect("no panic").expect("a clean end");
 }
 
-/// With limits of hours but that one: if another counted, the test would not end.
+/// All limits but one are hours. If another one applied, the test would not end.
 #[tokio::test]
 async fn who_does_not_finish_a_request_does_not_keep_the_server_from_ending() {
     let hours = Duration::from_hours(10);
@@ -362,7 +363,7 @@ async fn who_does_not_finish_a_request_does_not_keep_the_server_from_ending() {
 #[tokio::test]
 async fn a_request_that_is_refused_early_is_answered_although_its_client_sends_more() {
     let served = Served::start(Limits::default()).await;
-    // The first is refused by its length and the second by its path; neither body is read.
+    // The first request is rejected for its length, the second for its path. Neither body is read.
     for (path, length, status) in [("/v1/leases", 6 << 20, "413"), ("/v1/nothing", 4 << 20, "404")] {
         let mut stream = served.connect().await;
         let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n");
@@ -371,7 +372,7 @@ async fn a_request_that_is_refused_early_is_answered_although_its_client_sends_m
         let heard = hear(&mut stream, "\r\n\r\n").await;
         assert!(heard.starts_with(&format!("HTTP/1.1 {status}")), "{heard}");
     }
-    // A client that waits to be asked for its body isn't.
+    // A client that waits for `100 Continue` gets the final response instead.
     let mut polite = served.connect().await;
     let head = post(&format!("expect: 100-continue\r\ncontent-length: {}\r\n", 6 << 20));
     polite.write_all(head.as_bytes()).await.expect("a connection");

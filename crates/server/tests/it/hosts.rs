@@ -121,7 +121,7 @@ async fn an_administrator_sees_where_store_and_fleet_differ() {
     assert_eq!(site.post("/v1/drift/repair", &json!({})).await.ok(200), json!({"drift": []}));
 }
 
-/// The host that a lease has.
+/// The host of a lease with one host.
 async fn host_of(site: &Site, lease: &Value) -> String {
     let id = lease["id"].as_str().expect("an identifier");
     let allocations = site.get(&format!("/v1/os-hosts/allocations?lease_id={id}")).await.ok(200);
@@ -141,7 +141,7 @@ async fn a_host_that_is_closed_takes_no_new_leases_and_those_to_come_get_others(
     let later = site.lease(&hosts_lease(1, 1, "2030-01-02 10:00", "2030-01-02 12:00")).await;
     let both = site.lease(&hosts_lease(2, 2, "2030-01-03 10:00", "2030-01-03 12:00")).await;
     let path = |host: &str| format!("/v1/os-hosts/{host}");
-    // One that runs, one that can have the other host, and one that has both.
+    // `runs` has started, `later` can move to the other host, and `both` needs both hosts.
     for host in [host_of(&site, &later).await, own.clone()] {
         let closed = site.put(&path(&host), &json!({"reservable": false})).await.ok(200)["host"].clone();
         assert_eq!(closed["reservable"], false);

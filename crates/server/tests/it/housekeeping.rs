@@ -117,7 +117,7 @@ async fn hk_g_an_owner_has_a_host_exchanged_if_the_operator_lets_it() {
     assert_ne!(hosts().await, before, "an administrator may always");
 }
 
-/// The expression that a page gives as an example of `default_properties`.
+/// The example of `default_properties` on a documentation page.
 fn documented(page: &str) -> Requirement {
     let line = page.lines().find(|line| line.contains("default_properties` ") && line.contains("`["));
     let line = line.expect("an example");

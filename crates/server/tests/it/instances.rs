@@ -1,4 +1,4 @@
-//! Instances through the API. Tests are named by the criteria of CLS.
+//! Instances through the API. Tests are named after the criteria of CLS.
 
 use axum::http::Method;
 use jiff::SignedDuration;
@@ -14,7 +14,7 @@ fn instance(lease: Option<&Value>) -> Value {
     body
 }
 
-/// A site with two hosts, of which the member's project has leased one for an hour.
+/// A site with two hosts. The member's project has leased one for an hour.
 async fn leased() -> (Site, Value) {
     let site = Site::guarded().await;
     site.add_hosts_as("admin", 2).await;
@@ -89,7 +89,7 @@ async fn cls_08_a_a_lease_that_is_over_has_no_instances_and_gets_none() {
     assert_eq!(status, 409);
     assert!(message.contains("is TERMINATED"), "{message}");
     for _ in 0..10_000 {
-        // Hosts are looked at now and then.
+        // Hosts are observed at intervals.
         site.clock.set(site.now() + SignedDuration::from_secs(1));
         let left = site.send_as("member", Method::GET, "/v1/instances", None).await.ok(200);
         if left["instances"] == json!([]) {

@@ -1,6 +1,6 @@
-//! What belongs to another project stays there: every endpoint of the document, every parameter and every field of
-//! its answers, for a member and a reader who know all about it but may not see it. A new endpoint or parameter
-//! without a row here is a failure.
+//! Isolation of projects: for every endpoint in the OpenAPI document, with every parameter and every field of
+//! its responses, a member and a reader who know all about another project's objects can't see them. A new
+//! endpoint or parameter without a row here fails the test.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::contract::document;
 use crate::site::Site;
 
-/// What is asked, with what is to be put into it: an endpoint, values for its parameters, and a body.
+/// Requests to an endpoint: values for its parameters, and a body that can refer to the other project's
+/// objects.
 struct Row {
     endpoint: (&'static str, &'static str),
     parameters: &'static [(&'static str, &'static str)],
@@ -253,12 +254,12 @@ const ROWS: [Row; 101] = [
     ]),
 ];
 
-/// The other project's lease, and what of it nobody else is to see.
+/// The other project's lease, and its details, which must stay hidden.
 struct Theirs {
     lease: Value,
-    /// An instance in it.
+    /// An instance in the lease.
     instance: Value,
-    /// An offer to them, and a request of theirs that waits.
+    /// An offer to the other project, and its waiting request.
     offer: Value,
     waits: Value,
     series: Value,
@@ -266,7 +267,7 @@ struct Theirs {
     secrets: Vec<String>,
 }
 
-/// Fields whose values say whose something is, or which.
+/// Fields whose values identify an object or its owner.
 const TELLING: [&str; 7] =
     ["id", "name", "user_id", "project_id", "lease_id", "reservation_id", "resource_id"];
 
@@ -288,7 +289,7 @@ fn secrets(value: &Value, found: &mut Vec<String>) {
 }
 
 impl Theirs {
-    /// A lease of the project `q` that has everything: a host, room, an address, and a history.
+    /// Creates a lease of project `q` with one of each: a host, instance capacity, an address, and a history.
     async fn make(site: &Site) -> Self {
         let post = async |path: &str, token: &str, body: &Value| {
             site.send_as(token, Method::POST, path, Some(body)).await.ok(201)
@@ -342,7 +343,7 @@ impl Theirs {
             .replace("{series}", self.series["id"].as_str().expect("text"))
     }
 
-    /// Fails if the answer says anything of it. What the question said itself may be repeated in a message.
+    /// Fails if the response reveals anything. A message can repeat text from the request.
     #[track_caller]
     fn hidden_in(&self, answer: &str, question: &str) {
         for secret in self.secrets.iter().filter(|secret| secret.len() > 3 && !question.contains(*secret)) {
@@ -369,7 +370,7 @@ fn lease_of(address: &str) -> Value {
     })
 }
 
-/// Word by word what the other project has asked for, under the same key.
+/// Exactly the request of the other project, with the same idempotency key.
 fn lease_of_the_same(theirs: &Theirs) -> Value {
     let mut lease = lease_of(&theirs.address);
     lease["name"] = json!("my plan");
@@ -396,7 +397,7 @@ fn keyed(token: &str, body: &Value) -> axum::http::Request<axum::body::Body> {
     request
 }
 
-/// The parameters that the document has for an operation, those in the path apart.
+/// Parameters of the operation in the document, except those in the path.
 fn parameters(operation: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let all = operation["parameters"].as_array().cloned().unwrap_or_default();
@@ -404,7 +405,7 @@ fn parameters(operation: &Value) -> Vec<(String, String)> {
     all.map(|parameter| (text(&parameter["name"]), text(&parameter["in"]))).collect()
 }
 
-/// The requests that a row stands for: without parameters, with each of them, and with all.
+/// Requests for a row: without parameters, with each parameter, and with all.
 fn questions(row: &Row, operation: &Value, theirs: &Theirs) -> Vec<(String, Option<String>)> {
     let path = row.endpoint.1.replace("{lease_id}", theirs.lease["id"].as_str().expect("text"));
     let path = path

@@ -1,4 +1,4 @@
-//! Tokens of a cloud's Keystone: who comes in with them, how often Keystone is asked, and what happens while it is away.
+//! Tokens of a cloud's Keystone: accepted callers, the number of requests to Keystone, and outages.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -20,29 +20,29 @@ use crate::site::{Answer, Site, TempFile, hosts_lease, tokens_file};
 
 const URI: &str = "http://keystone.example/v3";
 
-/// A Keystone that only pretends.
+/// A fake Keystone.
 #[derive(Clone, Default)]
 struct Keystone(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
-    /// What is said of tokens.
+    /// Validation responses by token.
     tokens: HashMap<String, Value>,
-    /// How often each was asked about.
+    /// Number of validations by token.
     asked: HashMap<String, usize>,
     logins: usize,
-    /// The status of everything, if it does not work.
+    /// Status of all responses during an outage.
     broken: Option<u16>,
     /// Failures to simulate, by token.
     provoked: HashMap<String, Provoked>,
-    /// The projects that there are, beside the service's own; none if nobody may know.
+    /// Existing projects, in addition to the service's own. `None` if listing projects is forbidden.
     projects: Option<Vec<&'static str>>,
-    /// Questions that are not answered yet, and the most that ever were.
+    /// Number of open requests, and its maximum so far.
     open: usize,
     most: usize,
 }
 
-/// Failure of Keystone, or of a proxy in front of it, that a token provokes.
+/// Failure of Keystone, or of a proxy in front of it, for a token.
 #[derive(Clone, Copy, Debug)]
 enum Provoked {
     /// Responds with this status.
@@ -62,7 +62,7 @@ impl Keystone {
         self.0.lock().expect("no panic")
     }
 
-    /// Issues a token with these roles; `more` is put into what is said of it.
+    /// Issues a token with these roles. The fields in `more` are added to its validation response.
     fn issue(&self, token: &str, roles: &[&str], more: &Value) {
         let domain = json!({"id": "default", "name": "Default"});
         let roles: Vec<_> =
@@ -134,7 +134,7 @@ async fn answer(State(keystone): State<Keystone>, method: Method, uri: Uri, head
         inner.most = inner.most.max(inner.open);
         (inner.tokens.get(&token).cloned(), inner.provoked.get(&token).copied())
     };
-    // Others come meanwhile.
+    // Lets more requests arrive.
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
@@ -190,7 +190,7 @@ fn config(keystone: KeystoneConfig) -> Config {
     }
 }
 
-/// A service that takes tokens of a Keystone with a member `ann` and an administrator `root`.
+/// A service that accepts tokens of a Keystone, which has a member `ann` and an administrator `root`.
 async fn site(change: impl FnOnce(&mut KeystoneConfig)) -> (Site, Keystone) {
     let keystone = Keystone::default();
     keystone.issue("ann", &["member", "reader"], &Value::Null);
@@ -277,7 +277,7 @@ async fn whoever_has_no_valid_token_is_told_where_to_get_one() {
         keystone.issue(token, &["admin"], &more);
         assert_eq!(leases(&site, token).await.status, 401, "{token}");
     }
-    // Logins are the cloud's, and none of the service's own.
+    // Users log in at the cloud's Keystone. The service has no login of its own.
     for path in ["/identity", "/identity/v3", "/identity/v3/auth/tokens"] {
         let method = if path.ends_with("tokens") { Method::POST } else { Method::GET };
         assert_eq!(ask(&site, method, path, "ann", &json!({"auth": {}})).await.status, 404, "{path}");
@@ -415,7 +415,7 @@ async fn a_token_goes_on_no_longer_than_is_set_and_a_service_comes_up_without_ke
     keystone.break_with(Some(503));
     assert_eq!(leases(&site, "ann").await.status, 503);
 
-    // Nobody is there from the beginning.
+    // Keystone is unreachable from the start.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     drop(listener);
@@ -431,7 +431,7 @@ async fn keystone_that_comes_back_is_asked_again_by_one_request() {
     keystone.break_with(Some(503));
     assert_eq!(leases(&site, "ann").await.status, 503);
     keystone.break_with(None);
-    // One of them asks now and then; how soon does not matter here.
+    // One of these requests probes Keystone at intervals. How soon doesn't matter here.
     while leases(&site, "ann").await.status != 200 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -499,7 +499,7 @@ async fn a_session_of_the_console_lasts_as_long_as_the_token_that_it_was_begun_w
     keystone.break_with(Some(503));
     assert_eq!(leases().await, 200, "Keystone is away");
     keystone.break_with(None);
-    // A token for something else is no way round its access rules.
+    // A token for another purpose must not get around its access rules.
     let rule = json!({"service": "reservation", "method": "GET", "path": "/v1/leases"});
     let rules = json!({"application_credential": {"id": "c", "access_rules": [rule]}});
     keystone.issue("narrow", &["reader", "member"], &rules);
@@ -519,7 +519,7 @@ async fn names_are_logged_beside_identifiers_and_tokens_never() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false);
-    // Of this thread, which all tasks of the test run on.
+    // Applies to this thread, which runs all tasks of the test.
     let logging = tracing::subscriber::set_default(subscriber.with_writer(move || writer.clone()).finish());
     site.app.look_at_keystone().await;
     leases(&site, "t0ken-0ne").await.ok(200);
@@ -535,7 +535,7 @@ async fn names_are_logged_beside_identifiers_and_tokens_never() {
     {
         assert!(text.contains(shown), "{shown}: {text}");
     }
-    // Names and identifiers of this Keystone have tokens in them.
+    // Names and identifiers in this Keystone contain tokens.
     let text = text.replace("id-of-t0ken-0ne", "").replace("name-of-t0ken-0ne", "");
     for secret in ["t0ken", "s3cret", "\"own\""] {
         assert!(!text.contains(secret), "{text}");
@@ -646,7 +646,7 @@ async fn settings_that_do_not_go_together_are_refused() {
     assert!(error.starts_with("keystone: authorities of certificates"), "{error}");
 }
 
-/// What was written.
+/// Captured log output.
 #[derive(Clone, Debug, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

@@ -1,4 +1,4 @@
-//! Lease pools through the API. Tests are named by the calls of LP.
+//! Lease pools through the API. Tests are named after the calls in LP.
 
 use axum::http::Method;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ async fn get(site: &Site, who: &str, path: &str) -> Value {
     send(site, who, Method::GET, path, Value::Null).await.ok(200)
 }
 
-/// A site with three hosts, and a pool of one of them for an hour, with its address.
+/// A site with three hosts, a pool of one of them for an hour, and the pool's path.
 async fn pooled() -> (Site, Value, String) {
     let site = Site::guarded().await;
     site.add_hosts_as("admin", 3).await;
@@ -29,7 +29,7 @@ fn names(list: &Value) -> Vec<String> {
     pools.iter().map(|pool| pool["name"].as_str().expect("text").to_owned()).collect()
 }
 
-/// Asks for an instance of that size in the pool; says whether there was room.
+/// Requests an instance in the pool. Returns whether there was capacity.
 async fn start(site: &Site, pool: &Value, vcpus: u64, memory_mb: u64) -> bool {
     let hint = json!({"reservation": pool["id"]});
     let body = json!({"name": "i", "vcpus": vcpus, "memory_mb": memory_mb, "scheduler_hints": hint});

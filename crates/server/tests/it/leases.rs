@@ -93,7 +93,7 @@ async fn w7_a_repeated_request_with_the_same_key_makes_one_lease() {
     let other = send("a", &hosts_lease(1, 2, start, end)).await;
     assert_eq!(other.status, 422, "{}", other.text);
     assert_eq!(send("", &body).await.status, 400);
-    // Also after the start, when no such lease could be made any more.
+    // The key still works after the start date, when such a lease could no longer be created.
     site.clock.set("2030-01-01T20:30:00Z".parse().expect("an instant"));
     assert_eq!(send("a", &body).await.ok(201)["lease"]["id"], lease["id"]);
     assert_eq!(site.get("/v1/leases").await.ok(200)["leases"].as_array().map(Vec::len), Some(2));
@@ -120,13 +120,13 @@ async fn w7_a_repeated_request_is_answered_whatever_has_changed_since() {
             "affinity": "None"}],
     });
     let lease = send(body.to_string()).await.ok(201)["lease"]["id"].clone();
-    // Its flavor goes, and its end is over.
+    // The flavor is deleted, and the end date has passed.
     site.delete("/v1/flavors/f").await.ok(204);
     site.clock.set("2030-01-01T12:00:00Z".parse().expect("an instant"));
     let again = send(body.to_string()).await;
     assert_eq!(again.headers["idempotency-replayed"], "true");
     assert_eq!(again.ok(201)["lease"]["id"], lease);
-    // What is not the same body is another request, though it may be the same JSON, or none.
+    // A body with different bytes is a different request, whether it is the same JSON or invalid.
     assert_eq!(send(format!("{body} ")).await.status, 422);
     assert_eq!(send("{".to_owned()).await.status, 422);
 }
@@ -135,7 +135,7 @@ async fn w7_a_repeated_request_is_answered_whatever_has_changed_since() {
 async fn the_present_of_a_request_is_when_it_came() {
     let site = Site::open().await;
     site.add_hosts(2).await;
-    // Both begin in the minute in which they are asked for, and are decided in the next.
+    // Both start in the minute of their request, and are decided in the next minute.
     let later = "2030-01-01T10:01:00Z".parse().expect("an instant");
     let body = hosts_lease(1, 1, "2030-01-01 10:00", "2030-01-01 12:00");
     let asked = site.clock.now();
@@ -162,7 +162,7 @@ async fn w7_a_change_goes_on_when_its_client_goes_away() {
     site.add_hosts(1).await;
     let body = hosts_lease(1, 1, START, END);
     let mut request = Box::pin(site.post("/v1/leases", &body));
-    // The request is polled once, and dropped before it has an answer.
+    // The request is polled once, and dropped before its response.
     let polled = std::future::poll_fn(|context| std::task::Poll::Ready(request.as_mut().poll(context))).await;
     drop(request);
     assert!(matches!(polled, std::task::Poll::Pending), "a decision is made elsewhere");
@@ -204,7 +204,7 @@ async fn w8_a_request_cannot_set_what_belongs_to_the_service() {
     assert_eq!(site.get(&path_of(&lease)).await.ok(200)["lease"], lease);
 }
 
-/// Fields of a fork of Blazar don't keep its clients from making and changing leases.
+/// Clients of a fork of Blazar can create and change leases despite the fork's own fields.
 #[tokio::test]
 async fn unknown_fields_of_reservations_are_ignored() {
     let site = Site::open().await;
@@ -329,7 +329,7 @@ async fn the_end_action_is_changed_until_the_lease_has_ended() {
     assert_eq!(hosts(&changed), hosts(&lease), "it keeps what it has");
     let wrong = site.put(&path, &json!({"end_action": "burn"})).await.error();
     assert_eq!(wrong, (400, "Malformed parameter end_action".to_owned()));
-    // The same again is no change, whatever the state.
+    // Repeating the current value is not a change, whatever the state.
     site.until("2030-01-01T11:01:00Z", &lease, "TERMINATED").await;
     site.put(&path, &asked).await.ok(200);
     let late = site.put(&path, &json!({"end_action": "delete"})).await;

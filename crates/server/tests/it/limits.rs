@@ -1,4 +1,4 @@
-//! How often clients may ask.
+//! Rate limits.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use server::{Config, Limits, RateLimit};
 
 use crate::site::{Answer, Site, request};
 
-/// More than anybody may ask in the seconds that it takes.
+/// More requests than the rate limit allows in the few seconds of the test.
 const MANY: usize = 30;
 
 async fn site() -> Site {
@@ -16,7 +16,6 @@ async fn site() -> Site {
     Site::guarded_with(Config { limits: Limits { rate, ..Limits::default() }, ..Config::default() }).await
 }
 
-/// Sends from an address.
 async fn send_from(site: &Site, address: &str, token: &str, path: &str) -> Answer {
     let address: SocketAddr = address.parse().expect("an address");
     let mut request = request(Method::GET, path, token, None);
@@ -50,7 +49,7 @@ async fn whoever_fails_to_log_in_has_to_wait() {
     }
     assert_eq!(statuses[0], 401);
     assert!(statuses.contains(&429), "{statuses:?}");
-    // Whoever is elsewhere is somebody else, and so is whoever has a token that is right.
+    // Another address is another client, and so is a client with a valid token.
     assert_eq!(send_from(&site, "192.0.2.2:1000", "wrong", "/v1/leases").await.status, 401);
     assert_eq!(send_from(&site, "192.0.2.1:1000", "member", "/v1/leases").await.status, 200);
 }

@@ -1,4 +1,4 @@
-//! Logins that fail, and what the log says of requests: who asked from where, and never a secret.
+//! Failed logins, and logs of requests: they show the user and the address, and never a secret.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use tracing::instrument::WithSubscriber;
 
 use crate::site::{Answer, Site, TempFile};
 
-/// Characters that loggers and parsers stumble over.
+/// Characters that are difficult for loggers and parsers.
 const SECRET: &str = "s3cr3t-\n\"'\\%41\u{e9}\u{202e}\u{1f511}{}";
 
 fn password_hash(password: &str) -> String {
@@ -54,7 +54,7 @@ fn basic(user: &str, password: &str) -> String {
 fn from(peer: [u8; 4], method: Method, path: &str, headers: &[(&str, &str)], body: &Value) -> Request<Body> {
     let mut builder = Request::builder().method(method).uri(path);
     for (name, value) in headers {
-        // A header cannot have newlines.
+        // Headers can't contain newlines.
         let value = value.replace('\n', " ");
         let value = axum::http::HeaderValue::from_bytes(value.as_bytes()).expect("no control characters");
         builder = builder.header(*name, value);
@@ -76,7 +76,7 @@ async fn try_keystone(site: &Site, peer: [u8; 4], user: &str, password: &str) ->
     site.send(from(peer, Method::POST, "/identity/v3/auth/tokens", &[], &body)).await
 }
 
-/// What is logged while that is done, in both forms.
+/// Log output of `work`, as text and as JSON.
 async fn logged(work: impl AsyncFn()) -> [String; 2] {
     let text = Log::default();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_ansi(false);
@@ -105,7 +105,7 @@ async fn logged(work: impl AsyncFn()) -> [String; 2] {
     [text.text(), json.text()]
 }
 
-/// What was written.
+/// Captured log output.
 #[derive(Clone, Debug, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -284,7 +284,7 @@ async fn the_audit_log_has_failures_once_and_their_number() {
     let header = basic("bo", "bo");
     let path = "/v1/audit?action=login.fail";
     let mut found = Vec::new();
-    // The record is written beside the answer.
+    // The record is written independently of the response.
     for _ in 0..10_000 {
         let answer =
             site.send(from([192, 0, 2, 1], Method::GET, path, &[("authorization", &header)], &Value::Null));

@@ -1,4 +1,4 @@
-//! The server through its router, on a store in memory and a simulated fleet.
+//! Tests of the server through its router, with a store in memory and a simulated fleet.
 
 mod audit;
 mod authentication;

@@ -1,4 +1,4 @@
-//! What Blazar has not, or not so: floating IPs, flavors, notifications, figures.
+//! Features that Blazar lacks or implements differently: floating IPs, flavors, notifications, metrics.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -150,7 +150,7 @@ async fn the_server_says_how_it_is() {
         }
     }
     assert!(newer.text.ends_with("# EOF\n") && !older.text.contains("# EOF"));
-    // Every sample has a description under the name that it has in that format.
+    // Each sample has a description under its name in that format.
     let described = |name: &str| older.text.contains(&format!("# HELP {name} "));
     for line in older.text.lines().filter(|line| !line.starts_with('#')) {
         let name = line.split(['{', ' ']).next().expect("a name");

@@ -1,4 +1,4 @@
-//! Who was on the hosts of a lease, as members and administrators may see it.
+//! Instances observed on the hosts of a lease, as members and administrators can see them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::site::{Site, hosts_lease};
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
-/// A lease of project `p` that runs. When it started, an instance of somebody else was on its host. It has one of its own.
+/// A running lease of project `p` with an instance of its own. When the lease started, another instance was
+/// on its host.
 async fn occupied() -> (Site, String, [GuestId; 2]) {
     let site = Site::still(Arc::new(MemoryStore::new())).await;
     site.add_hosts_as("admin", 1).await;

@@ -1,4 +1,4 @@
-//! What is delivered for operating the service: alerts and a dashboard ask for figures that there are.
+//! Alerts and the dashboard for operators refer only to metrics that exist.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,13 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The alerts.
 fn rules() -> Vec<Value> {
     let rules: Value = serde_yaml_ng::from_str(&read("ops/prometheus/rules.yaml")).expect("YAML");
     let groups = rules["groups"].as_array().expect("groups");
     groups.iter().flat_map(|group| group["rules"].as_array().expect("rules").clone()).collect()
 }
 
-/// The names of all figures, as Prometheus stores them.
+/// Names of all metrics, as Prometheus stores them.
 async fn served() -> BTreeSet<String> {
     let site = Site::open().await;
     site.get("/v1/leases").await.ok(200);
@@ -34,7 +33,7 @@ async fn served() -> BTreeSet<String> {
     names.collect()
 }
 
-/// The figures of ours that an expression asks for.
+/// The service's metrics in an expression.
 fn asked(expression: &str) -> impl Iterator<Item = &str> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("allot_"))

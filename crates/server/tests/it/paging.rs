@@ -1,11 +1,11 @@
-//! Lists come in pages, and these are the list.
+//! The pages of a list add up to the list.
 
 use axum::http::Method;
 use serde_json::{Value, json};
 
 use crate::site::Site;
 
-/// The list as `who` sees it: page by page, each found by the link to it, with at most so many each.
+/// The list as `who` sees it, read by following links from page to page, with at most `limit` items on each.
 async fn in_pages(site: &Site, who: &str, path: &str, field: &str, limit: usize) -> Vec<Value> {
     let separator = if path.contains('?') { '&' } else { '?' };
     let mut next = format!("{path}{separator}limit={limit}");
@@ -24,7 +24,7 @@ async fn in_pages(site: &Site, who: &str, path: &str, field: &str, limit: usize)
     }
 }
 
-/// A site with several of everything that comes in pages, of two projects.
+/// A site with several objects of each paged kind, in two projects.
 async fn furnished() -> Site {
     let site = Site::guarded().await;
     site.add_hosts_as("admin", 4).await;

@@ -1,5 +1,5 @@
-//! Questions about clusters: who may ask, and what one may cost. A script stands for the program; the program's answers
-//! are tested with it.
+//! Questions about clusters: permissions, and limits on their cost. A script replaces the program. The
+//! program's own tests check its answers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use server::{Config, PlacementConfig};
 
 use crate::site::{Site, TempFile};
 
-/// A script for a program, with what is allowed.
+/// Configuration with a script as the program, and the script's file.
 fn answering(script: &str) -> (PlacementConfig, TempFile) {
     let file = TempFile::new("sh", &format!("#!/bin/sh\n{script}\n"));
     fs::set_permissions(&file.0, fs::Permissions::from_mode(0o700)).expect("it is ours");
@@ -80,7 +80,7 @@ async fn the_fleet_is_described_to_the_program_for_administrators() {
     let ask = async |token: &str, question: &str, body: serde_json::Value| {
         site.send_as(token, Method::POST, &format!("/v1/placement/{question}"), Some(&body)).await
     };
-    // Hosts are there once the loop has seen them.
+    // Hosts appear after the loop has observed them.
     loop {
         let drained = ask("admin", "drain", json!({"fleet": true, "nodes": ["r1-h01"]})).await.ok(200);
         if drained["drain"]["nodes"] == 2 {
@@ -151,7 +151,7 @@ async fn bodies_and_answers_have_limits() {
 
 #[tokio::test]
 async fn a_user_asks_one_question_at_once_and_others_wait_their_turn() {
-    // It goes on until the test has seen what others are told meanwhile.
+    // The computation runs until the test has seen the responses to the other requests.
     let gate = TempFile::new("gate", "");
     let (config, _script) =
         answering(&format!("while [ -e {} ]; do sleep 0.02; done; echo '{{}}'", gate.0.display()));
@@ -163,7 +163,7 @@ async fn a_user_asks_one_question_at_once_and_others_wait_their_turn() {
     };
     let first = ask("member");
     let second = loop {
-        // Whichever comes first, the other is one too many.
+        // Whichever request is first, the other one exceeds the limit.
         tokio::task::yield_now().await;
         let refused = site.send_as("member", Method::POST, PATH, Some(&json!({}))).await;
         if refused.status == 429 {
@@ -235,7 +235,7 @@ async fn a_short_question_that_takes_long_makes_place_for_others_and_is_answered
         )
     };
     let slow: Vec<_> = (0..8).map(|number| ask(number, "slow")).collect();
-    // Lets the slow requests take all places.
+    // Lets the slow requests take all slots.
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }

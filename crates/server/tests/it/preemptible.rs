@@ -1,4 +1,4 @@
-//! Preemptible instances through the API. Tests are named by the features of PRE.
+//! Preemptible instances through the API. Tests are named after the features of PRE.
 
 use jiff::SignedDuration;
 use leases::preemption::{Class, EndState, Mark};
@@ -25,7 +25,7 @@ async fn pre_03_b_a_hint_makes_an_instance_preemptible_and_its_owner_is_told_unt
     assert_eq!(made["safe_until"], "2030-01-01T11:58:00Z", "{made}");
     let listed = site.get("/v1/instances").await.ok(200);
     assert_eq!(listed["instances"][0]["kind"], "preemptible");
-    // Nobody else gets onto a host that is leased later.
+    // A regular instance can't use a host that is leased later.
     let regular = post(json!({"preemptible": false})).await;
     assert_eq!(regular.status, 409);
     let wrong = post(json!({"preemptible": "sometimes"})).await;

@@ -81,7 +81,7 @@ async fn a_request_for_another_user_or_project_is_refused_by_every_operation() {
         "The request was made for another user or project than the one signed in now; it had no effect";
     let before = site.send_as("admin", Method::GET, "/v1/leases", None).await.ok(200);
     for (method, path) in operations {
-        // A login isn't made for a user yet.
+        // A login has no user yet.
         if (&method, path.as_str()) == (&Method::POST, "/v1/session") {
             continue;
         }

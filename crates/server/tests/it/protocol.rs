@@ -1,4 +1,4 @@
-//! Addresses, headers, versions, media types (API-addresses to API-errors).
+//! Paths, headers, versions and media types (API-addresses to API-errors).
 
 use axum::body::Body;
 use axum::http::{Method, Request};

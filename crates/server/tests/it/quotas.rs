@@ -1,4 +1,4 @@
-//! What the leases of a project may take together.
+//! Quotas: limits on the sum of a project's leases.
 
 use leases::quota::LeaseQuota;
 use serde_json::{Value, json};

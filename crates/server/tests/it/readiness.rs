@@ -15,7 +15,7 @@ async fn a_locked_file_is_told_until_it_is_released() {
     let site = Site::still(Arc::new(SqliteStore::open(&path).await.expect("a store"))).await;
     let mut other = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.expect("opens");
     sqlx::query("BEGIN EXCLUSIVE").execute(&mut other).await.expect("locked");
-    // Paused time advances as soon as all tasks wait.
+    // Paused time advances when all tasks are waiting.
     tokio::time::pause();
     for _ in 0..2 {
         let answer = site.get("/readyz").await;

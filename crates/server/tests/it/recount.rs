@@ -1,5 +1,6 @@
-//! What the calendar and the availability say of random leases, rooms for instances, offers, instances and closed hosts,
-//! with time for cleaning, is what a recount of the records finds, minute by minute and without any of their code.
+//! Compares the calendar and the availability with a recount of the records, minute by minute and without
+//! sharing any code. The records have random leases, instance reservations, offers, instances and closed
+//! hosts, with time for cleaning.
 
 use std::collections::BTreeMap;
 
@@ -15,22 +16,22 @@ use store::LeaseRecord;
 use crate::site::{Site, hosts_lease};
 
 const HOSTS: u64 = 4;
-/// Minutes that a host is cleaned before and after a lease of all of it.
+/// Minutes for cleaning a host before and after a lease of the whole host.
 const CLEANING: i64 = 20;
-/// Which time is asked about, and how long the spans are, in minutes.
+/// The requested window, its first minute, its length, and the length of spans, in minutes.
 const WINDOW: &str = "start=2030-01-02T00:00:00Z&end=2030-01-03T12:00:00Z";
 const FIRST: i64 = 1_893_542_400 / 60;
 const LENGTH: i64 = 36 * 60;
 const SPAN: i64 = 45;
-/// What a host has: virtual CPUs, memory in MiB, disk in GiB.
+/// Capacity of a host: virtual CPUs, memory in MiB, disk in GiB.
 const HAS: [u64; 3] = [16, 65_536, 1000];
 
-/// Something that takes a host, or a part of it.
+/// Use of a host or a part of it.
 #[derive(Clone, Debug)]
 struct Taken {
     from: i64,
     until: i64,
-    /// Virtual CPUs, memory and disk; none if all.
+    /// Virtual CPUs, memory and disk. `None` for the whole host.
     part: Option<[u64; 3]>,
 }
 
@@ -38,14 +39,14 @@ fn minute(at: Timestamp) -> i64 {
     at.as_second().div_euclid(60)
 }
 
-/// What a record takes of each host.
+/// Adds the use of each host by a record.
 fn take(record: &LeaseRecord, taken: &mut BTreeMap<u64, Vec<Taken>>) {
     let (from, until) = (minute(record.lease.window.start()), minute(record.lease.window.end()));
     for reservation in &record.lease.reservations {
         let hosts: Vec<(HostId, Option<[u64; 3]>)> = match &reservation.allocation {
             Allocation::Hosts(hosts) => hosts.iter().map(|host| (*host, None)).collect(),
             Allocation::Slots(slots) => {
-                // Two virtual CPUs, 2 GiB and 100 GiB each, as it was asked for.
+                // Each instance was requested with two virtual CPUs, 2 GiB and 100 GiB.
                 let part = |count: u32| Some([2, 2048, 100].map(|size| size * u64::from(count)));
                 slots.iter().map(|(host, count)| (*host, part(*count))).collect()
             }
@@ -57,7 +58,8 @@ fn take(record: &LeaseRecord, taken: &mut BTreeMap<u64, Vec<Taken>>) {
     }
 }
 
-/// What the alternatives of one refusal take of a host. Only one of them is accepted, so whole hosts are kept once.
+/// Use of a host by the alternatives for one refusal. Only one of them can be accepted, so whole hosts are
+/// counted once.
 fn joined(mut taken: Vec<Taken>) -> Vec<Taken> {
     taken.sort_by_key(|one| one.from);
     let mut joined: Vec<Taken> = Vec::new();
@@ -72,7 +74,7 @@ fn joined(mut taken: Vec<Taken>) -> Vec<Taken> {
     joined
 }
 
-/// What is taken of a host in a minute: all of it, or so much of each resource.
+/// Use of a host in a minute, by resource. `None` if the whole host is used.
 fn used(taken: &[Taken], minute: i64) -> Option<[u64; 3]> {
     let mut sum = [0; 3];
     for one in taken.iter().filter(|one| one.from <= minute && minute < one.until) {
@@ -83,7 +85,7 @@ fn used(taken: &[Taken], minute: i64) -> Option<[u64; 3]> {
     Some(sum)
 }
 
-/// The thousandths of a host that are taken in a minute.
+/// Used share of a host in a minute, in thousandths.
 fn share(taken: &[Taken], minute: i64) -> u64 {
     used(taken, minute).map_or(1000, |used| {
         let shares = used.iter().zip(HAS).map(|(used, has)| (used * 1000).div_ceil(has));
@@ -91,13 +93,14 @@ fn share(taken: &[Taken], minute: i64) -> u64 {
     })
 }
 
-/// Whether a lease of the whole host, or one of a part of it, is so near.
+/// Whether a lease of the whole host is within the time for cleaning. With `parts`, leases of a part count,
+/// too.
 fn near(taken: &[Taken], minute: i64, parts: bool) -> bool {
     let near = |one: &Taken| one.from - CLEANING <= minute && minute < one.until + CLEANING;
     taken.iter().any(|one| near(one) && (parts || one.part.is_none()))
 }
 
-/// How many instances of four virtual CPUs a host has room for in a minute.
+/// Number of instances with four virtual CPUs that fit on a host in a minute.
 fn room(taken: &[Taken], minute: i64) -> u64 {
     if near(taken, minute, false) {
         return 0;
@@ -115,7 +118,7 @@ fn text(quarter: u32) -> String {
     format!("2030-01-{:02} {:02}:{:02}", 2 + hour / 24, hour % 24, 15 * (quarter % 4))
 }
 
-/// Asks for something at random, and says what that was.
+/// Sends a random request. Returns its kind.
 async fn something(site: &Site, random: &mut StdRng) -> &'static str {
     let (start, from) = at(random, 120);
     let until = text(start + random.random_range(1..20));
@@ -134,7 +137,7 @@ async fn something(site: &Site, random: &mut StdRng) -> &'static str {
         }
         8 => {
             let wish = hosts_lease(2, 3, &from, &until);
-            // What is refused has offers, one of which is held.
+            // A refused request has offers, one of which is held.
             site.post("/v1/leases?hold_offers=true", &wish).await;
             "offers"
         }
@@ -156,7 +159,7 @@ async fn the_calendar_and_what_is_free_are_what_a_recount_of_the_records_finds()
         let site = Site::of_settings(settings).await;
         site.add_hosts(HOSTS as u32).await;
         for _ in 0..1000 {
-            // Hosts have to be seen before instances are placed.
+            // Hosts must be observed before instances can be placed.
             tokio::task::yield_now().await;
         }
         for _ in 0..30 {
@@ -171,7 +174,7 @@ async fn the_calendar_and_what_is_free_are_what_a_recount_of_the_records_finds()
         for record in site.service.leases().all(&LeaseFilter::default()) {
             take(&record, &mut taken);
         }
-        // Offers and instances take nothing from who asks for hosts; both are seen in the calendar.
+        // Offers and instances don't reduce the hosts that can be leased. The calendar shows both.
         let leased = taken.clone();
         let mut offered: BTreeMap<Option<OffersId>, BTreeMap<u64, Vec<Taken>>> = BTreeMap::new();
         for record in site.service.offers().all(None) {
@@ -208,7 +211,7 @@ async fn the_calendar_and_what_is_free_are_what_a_recount_of_the_records_finds()
     );
 }
 
-/// Bars and spans of the calendar.
+/// Checks bars and spans of the calendar.
 async fn check_calendar(site: &Site, seed: u64, taken: &dyn Fn(u64) -> Vec<Taken>) {
     let near = site.get(&format!("/v1/calendar?{WINDOW}")).await.ok(200);
     let far = site.get(&format!("/v1/calendar?{WINDOW}&bucket={SPAN}")).await.ok(200);
@@ -243,7 +246,7 @@ async fn check_calendar(site: &Site, seed: u64, taken: &dyn Fn(u64) -> Vec<Taken
     }
 }
 
-/// What is free, minute by minute.
+/// Checks the free count minute by minute.
 async fn check_steps(site: &Site, seed: u64, asked: &str, total: u64, free: impl Fn(i64) -> u64) {
     let answer = site.get(&format!("/v1/availability?{WINDOW}{asked}")).await.ok(200);
     assert_eq!(answer["availability"]["total"], total, "seed {seed}{asked}");

@@ -1,4 +1,4 @@
-//! Files of users, tokens and rules, and certificates, that are read again.
+//! Reloading of users, tokens, policy rules and certificates.
 
 use axum::http::Method;
 use serde_json::json;
@@ -56,7 +56,7 @@ async fn one_file_that_is_wrong_leaves_all_as_it_was_and_nothing_of_it_is_said()
         ("toml", "[[tokens]]\nuser = \"a\"\nuser = \"hunter2\"\n", 3),
     ] {
         let file = TempFile::new(extension, "");
-        // JSON is YAML, but not TOML.
+        // JSON is valid YAML, but not TOML.
         let begin = if extension == "yaml" { sound.clone() } else { toml_of("a") };
         std::fs::write(&file.0, &begin).expect("a file");
         let policy = TempFile::new("yaml", "# nothing\n");

@@ -1,4 +1,4 @@
-//! Sessions of the console: a cookie takes the place of a token.
+//! Sessions of the console, which use a cookie instead of a token.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ async fn log_in(site: &Site, body: &Value) -> Answer {
     send(site, Method::POST, PATH, &[CONSOLE], body).await
 }
 
-/// The cookie that an answer sets, as it is sent back.
+/// The cookie set by a response, in the form that is sent back.
 fn cookie(answer: &Answer) -> String {
     let set = answer.headers["set-cookie"].to_str().expect("text");
     set.split(';').next().expect("a cookie").to_owned()
@@ -136,7 +136,7 @@ async fn who_logs_out_has_no_session_at_any_service_on_the_store() {
     assert!(set.starts_with("allot_session=; ") && set.contains("Max-Age=0"), "{set}");
     assert_eq!(out.headers["clear-site-data"], "\"cache\"");
     assert_eq!((status(&site, &one).await, status(&site, &two).await), (401, 200));
-    // The other service reads what was revoked every two seconds.
+    // The other service polls for revoked sessions every two seconds.
     for _ in 0..100 {
         if status(&other, &one).await == 401 {
             break;

@@ -47,7 +47,7 @@ async fn a_server_that_cannot_reach_the_store_denies_no_lease_that_another_may_h
         let (status, said) = status(&other, method.clone(), &path, &json!({"name": "b"})).await;
         assert_eq!(status, 503, "{method}: {said}");
     }
-    // What was known last may still be read.
+    // The last known state can still be read.
     assert_eq!(status(&other, Method::GET, "/v1/leases", &Value::Null).await.0, 200);
     world.store_of(1).set_down(false);
     assert_eq!(status(&other, Method::DELETE, &path, &Value::Null).await.0, 204);

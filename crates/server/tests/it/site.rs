@@ -1,4 +1,4 @@
-//! A server for a test.
+//! A server for tests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use store::memory::MemoryStore;
 use tokio::sync::watch;
 use tower::ServiceExt;
 
-/// When tests take place.
+/// Time of the test's clock at the start.
 pub const NOW: &str = "2030-01-01T10:00:30Z";
 
-/// A server with four machines of 16 virtual CPUs, of which none is a host yet.
+/// A server with a fleet of four machines with 16 virtual CPUs each, which are not hosts yet.
 pub struct Site {
     pub app: App,
     pub router: axum::Router,
@@ -33,7 +33,7 @@ pub struct Site {
     _stop: watch::Sender<bool>,
 }
 
-/// An answer.
+/// A response whose body was read.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -53,7 +53,7 @@ impl Answer {
         (self.status.as_u16(), message.unwrap_or_else(|| panic!("no error: {self:?}")).to_owned())
     }
 
-    /// The body, if the status is that.
+    /// Returns the body. Fails unless the response has this status.
     #[track_caller]
     pub fn ok(self, status: u16) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
@@ -62,12 +62,12 @@ impl Answer {
 }
 
 impl Site {
-    /// Where everybody is the administrator.
+    /// A site without authentication. Every caller is an administrator.
     pub async fn open() -> Self {
         Self::with(Config::default(), None).await
     }
 
-    /// Of these settings.
+    /// A site with this configuration.
     pub async fn with(config: Config, enforcer: Option<Arc<dyn Enforcer>>) -> Self {
         let store = Arc::new(MemoryStore::new());
         let (site, stopped) = Self::build(config, enforcer, store, at(NOW), Settings::default()).await;
@@ -75,12 +75,12 @@ impl Site {
         site
     }
 
-    /// Where everybody is the administrator, and the service has these settings.
+    /// Like [`Self::open`], with these service settings.
     pub async fn of_settings(settings: Settings) -> Self {
         Self::of(Config::default(), settings).await
     }
 
-    /// With tokens as [`Self::guarded`] has them, where the service has these settings.
+    /// Like [`Self::guarded`], with these service settings.
     pub async fn guarded_of_settings(settings: Settings) -> Self {
         let file = tokens_file();
         Self::of(Config { auth: by_tokens(&file), ..Config::default() }, settings).await
@@ -93,24 +93,23 @@ impl Site {
         site
     }
 
-    /// The same, where nothing happens by itself but when time is told to [pass](Self::pass).
+    /// Like [`Self::of_settings`], but the loop runs only in [`Self::pass`].
     pub async fn still_of_settings(settings: Settings) -> Self {
         let store = Arc::new(MemoryStore::new());
         Self::build(Config::default(), None, store, at(NOW), settings).await.0
     }
 
-    /// With tokens as [`Self::guarded`] has them, on that store, and with nobody who runs the loop: nothing
-    /// happens by itself but when time is told to [pass](Self::pass).
+    /// Like [`Self::guarded`], on this store. The loop runs only in [`Self::pass`].
     pub async fn still(store: Arc<dyn Store>) -> Self {
         Self::still_at(store, at(NOW)).await
     }
 
-    /// The same at some other instant.
+    /// Like [`Self::still`], starting at another time.
     pub async fn still_at(store: Arc<dyn Store>, now: Timestamp) -> Self {
         let file = tokens_file();
         let limits = Limits { wait: Duration::ZERO, ..Limits::default() };
         let config = Config { auth: by_tokens(&file), limits, ..Config::default() };
-        // A store may go by the time of its machine, which is not that of the test.
+        // A store can use the time of its machine, which differs from the test's.
         let longest_clock_skew = SignedDuration::from_hours(24 * 365 * 100);
         let settings = Settings { delete_wait: Duration::ZERO, longest_clock_skew, ..Settings::default() };
         Self::build(config, None, store, now, settings).await.0
@@ -163,12 +162,12 @@ impl Site {
         (Self { router: server::router(app.clone()), app, clock, service, fleet, _stop: stop }, stopped)
     }
 
-    /// With tokens named after roles, in the project `p`; `foreign` is a member of `q`.
+    /// A site with tokens named after roles in project `p`, and `foreign`, a member of project `q`.
     pub async fn guarded() -> Self {
         Self::guarded_with(Config::default()).await
     }
 
-    /// The same with other settings.
+    /// Like [`Self::guarded`], with this configuration.
     pub async fn guarded_with(config: Config) -> Self {
         let file = tokens_file();
         Self::with(Config { auth: by_tokens(&file), ..config }, None).await
@@ -180,7 +179,7 @@ impl Site {
         let (parts, body) = response.into_parts();
         let endless = parts.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
         let bytes = if endless {
-            // The first event: there may be no end.
+            // Reads only the first event, because the stream might not end.
             body.into_data_stream().next().await.expect("an event").expect("a body")
         } else {
             axum::body::to_bytes(body, 1 << 24).await.expect("a body")
@@ -207,17 +206,17 @@ impl Site {
         self.send(request(Method::DELETE, path, "any", None)).await
     }
 
-    /// Sends with somebody's token.
+    /// Sends a request with this token.
     pub async fn send_as(&self, token: &str, method: Method, path: &str, body: Option<&Value>) -> Answer {
         self.send(request(method, path, token, body)).await
     }
 
-    /// Makes hosts of the first machines.
+    /// Adds the first `count` machines as hosts.
     pub async fn add_hosts(&self, count: u32) {
         self.add_hosts_as("any", count).await;
     }
 
-    /// The same with somebody's token.
+    /// Like [`Self::add_hosts`], with this token.
     pub async fn add_hosts_as(&self, token: &str, count: u32) {
         for number in 1..=count {
             let host = json!({"id": number.to_string(), "rack": "r1"});
@@ -225,12 +224,11 @@ impl Site {
         }
     }
 
-    /// The present.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Lets that time pass, and the loop do all there is to do. For sites where nobody else runs it.
+    /// Advances the clock, then runs the loop until it is idle. For sites whose loop doesn't run by itself.
     pub async fn pass(&self, time: SignedDuration) {
         self.clock.set(self.now() + time);
         for _ in 0..1000 {
@@ -247,7 +245,7 @@ impl Site {
         panic!("the loop does not come to rest");
     }
 
-    /// Waits until the loop has seen so many hosts.
+    /// Waits until the loop has observed at least `hosts` hosts.
     pub async fn seen(&self, hosts: usize) {
         for _ in 0..10_000 {
             if self.service.hosts().seen().await.expect("few hosts").len() >= hosts {
@@ -258,18 +256,18 @@ impl Site {
         panic!("the hosts are not seen");
     }
 
-    /// Makes a lease and returns it.
+    /// Creates a lease and returns it.
     pub async fn lease(&self, body: &Value) -> Value {
         self.post("/v1/leases", body).await.ok(201)["lease"].clone()
     }
 
-    /// Lets time pass to that instant, and waits until the lease is in that status. The loop has its turns while
-    /// requests are made; no real time is measured.
+    /// Sets the clock to `instant`, and waits until the lease has this status. The loop runs between
+    /// requests; no real time is measured.
     pub async fn until(&self, instant: &str, lease: &Value, status: &str) -> Value {
         self.until_as("any", instant, lease, status).await
     }
 
-    /// The same with somebody's token.
+    /// Like [`Self::until`], with this token.
     pub async fn until_as(&self, token: &str, instant: &str, lease: &Value, status: &str) -> Value {
         self.clock.set(instant.parse().expect("an instant"));
         let path = format!("/v1/leases/{}", lease["id"].as_str().expect("an identifier"));
@@ -297,7 +295,7 @@ pub fn request(method: Method, path: &str, token: &str, body: Option<&Value>) ->
     .expect("a request")
 }
 
-/// A lease of hosts that is well formed, for tests to spoil.
+/// A valid lease of hosts, which tests can modify.
 pub fn hosts_lease(min: u32, max: u32, start: &str, end: &str) -> Value {
     json!({
         "name": "l", "start_date": start, "end_date": end, "before_end_date": null, "events": [],
@@ -308,7 +306,7 @@ pub fn hosts_lease(min: u32, max: u32, start: &str, end: &str) -> Value {
     })
 }
 
-/// A file of its own for a test, gone with it.
+/// A temporary file, which is deleted on drop.
 pub struct TempFile(pub PathBuf);
 
 impl TempFile {
@@ -324,12 +322,12 @@ impl TempFile {
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        // Left behind at worst.
+        // At worst, the file stays.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// That everybody has to show a token of the file.
+/// Settings that require a token from the file.
 pub fn by_tokens(file: &TempFile) -> AuthConfig {
     AuthConfig {
         methods: vec![AuthMethod::Tokens],
@@ -342,7 +340,7 @@ fn at(text: &str) -> Timestamp {
     text.parse().expect("an instant")
 }
 
-/// A file of tokens, each named after the role that it has in the project `p`, or `foreign`.
+/// A file of tokens, named after their roles in project `p`, and `foreign`.
 pub fn tokens_file() -> TempFile {
     let rows = [
         ("admin", "p", "admin"),
@@ -355,6 +353,6 @@ pub fn tokens_file() -> TempFile {
         let sha256 = server::hash_token(&token.into());
         json!({"sha256": sha256, "user": token, "project": project, "roles": [role]})
     };
-    // JSON is YAML.
+    // JSON is valid YAML.
     TempFile::new("yaml", &json!({"tokens": rows.map(entry)}).to_string())
 }

@@ -1,5 +1,5 @@
-//! How large the parts of requests may be. What is sent is made from the document, so that a field that is added later
-//! is tried as well.
+//! Size limits on parts of requests. Requests are generated from the OpenAPI document, so fields added later
+//! are tested, too.
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 use crate::contract::document;
 use crate::site::{Answer, Site, hosts_lease};
 
-/// Longer than everything may be.
+/// Larger than any limit.
 const HUGE: usize = 40_000;
 
-/// No error is longer, whatever it quotes.
+/// Maximum length of an error, whatever it quotes.
 const LONGEST_ERROR: usize = 3000;
 
-/// A body of that schema with everything in it, once for each of its alternatives.
+/// Bodies that match the schema and have all fields, one for each alternative.
 fn samples(schema: &Value) -> Vec<Value> {
     if let Some(reference) = schema["$ref"].as_str() {
         return samples(document().pointer(&reference[1..]).expect("references lead somewhere"));
@@ -45,7 +45,7 @@ fn samples(schema: &Value) -> Vec<Value> {
         "array" => samples(&schema["items"]).into_iter().map(|item| json!([item])).collect(),
         "integer" | "number" => vec![json!(1)],
         "boolean" => vec![json!(false)],
-        // Of a field that may be anything, text.
+        // Text, for a field that can have any type.
         _ => vec![json!("x")],
     }
 }
@@ -74,7 +74,7 @@ fn objects(schema: &Value) -> Vec<Value> {
     all.into_iter().map(Value::Object).collect()
 }
 
-/// The same body with one part of it spoiled, for each part.
+/// Copies of the body, each with one part replaced by `spoil`.
 fn spoiled(body: &Value, spoil: &dyn Fn(&Value) -> Vec<Value>) -> Vec<Value> {
     let mut all = spoil(body);
     match body {
@@ -101,7 +101,7 @@ fn spoiled(body: &Value, spoil: &dyn Fn(&Value) -> Vec<Value>) -> Vec<Value> {
     all
 }
 
-/// Text, a name of a field, a list: each far too large.
+/// Replacements that are far too large: a text, a field name, a list.
 fn huge(part: &Value) -> Vec<Value> {
     let text = "a".repeat(HUGE);
     match part {
@@ -120,7 +120,7 @@ fn huge(part: &Value) -> Vec<Value> {
     }
 }
 
-/// Text and a name with a character that a terminal obeys.
+/// Replacements with a character that a terminal would obey.
 fn hostile(part: &Value) -> Vec<Value> {
     let text = "a\u{1b}]0;b";
     match part {
@@ -136,7 +136,7 @@ fn hostile(part: &Value) -> Vec<Value> {
     }
 }
 
-/// A site with one of everything that an address can name, and the addresses of all operations that take a body.
+/// A site with one object for each variable in paths, and all operations that take a body.
 async fn site() -> (Site, Vec<(Method, String, Value)>) {
     let site = Site::open().await;
     site.add_hosts(2).await;
@@ -160,7 +160,7 @@ async fn site() -> (Site, Vec<(Method, String, Value)>) {
             }
             let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method");
             let path = known.iter().fold(path.clone(), |path, (name, value)| path.replace(name, value));
-            // Of the others there is none.
+            // Other variables have no object on this site.
             let path = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
             operations.push((method, path.collect::<Vec<_>>().join("/"), schema.clone()));
         }

@@ -13,9 +13,9 @@ async fn app(config: Config) -> App {
     App::new(Arc::clone(&site.service), Arc::new(SeededIds::new(1)), config).expect("the settings are sound")
 }
 
-/// A client needs a provider of cryptography even where it does not encrypt.
+/// A client needs a crypto provider even without TLS.
 fn provide_cryptography() {
-    // Fails only if there is one already.
+    // Fails only if a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
@@ -92,7 +92,7 @@ async fn a_client_without_a_certificate_of_the_authority_is_turned_away() {
     assert_eq!(ask(Some(&known)).await.expect("an answer").status().as_u16(), 200);
 }
 
-/// An authority, and a certificate with its key that it has signed for a client.
+/// The certificate of an authority, and a client certificate signed by it, with its key.
 fn client_certificate() -> (String, String) {
     let key = || rcgen::KeyPair::generate().expect("a key");
     let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
@@ -136,14 +136,14 @@ async fn new_connections_get_the_certificate_that_was_read_last_and_open_ones_go
     let url = format!("https://localhost:{port}/healthz");
     let open = client(old.cert.pem());
     let asks = async |client: &reqwest::Client| match client.get(&url).send().await {
-        // Read to its end, so that the connection can be used again.
+        // Read the response to its end, so that the connection can be reused.
         Ok(answer) => answer.text().await.is_ok(),
         Err(_) => false,
     };
     assert!(asks(&open).await);
     assert!(!app.reload().expect("nothing is wrong").certificate, "it is the same");
 
-    // A key that does not belong to it changes nothing, nor does what is none.
+    // A key that doesn't match the certificate changes nothing, and neither does an invalid key.
     std::fs::write(&certificate.0, new.cert.pem()).expect("a file");
     let error = app.reload().expect_err("the key is another's").to_string();
     assert!(error.contains(&certificate.0.display().to_string()), "{error}");

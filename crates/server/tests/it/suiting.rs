@@ -1,4 +1,4 @@
-//! What hosts must be like, through the API. Tests are named by the criteria of CLS.
+//! Requirements on hosts through the API. Tests are named after the criteria of CLS.
 
 use leases::filters::{CustomFilter, Filter};
 use leases::requirement::{Operator, Requirement};
@@ -7,7 +7,7 @@ use service::Settings;
 
 use crate::site::{Answer, Site, hosts_lease};
 
-/// A lease of so many hosts for the day that are like that.
+/// A lease of `hosts` hosts with these properties, for a day.
 fn like(hosts: u32, properties: &Value) -> Value {
     let mut body = hosts_lease(hosts, hosts, "2030-01-01 12:00", "2030-01-02 12:00");
     let fields = body["reservations"][0].as_object_mut().expect("an object");
@@ -19,7 +19,7 @@ fn hint(answer: &Answer) -> String {
     answer.json()["hint"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Four hosts, in a region.
+/// Four hosts in the region `north`.
 async fn north() -> Site {
     let mut settings = Settings::default();
     settings.rules.region = Some("north".to_owned());
@@ -55,7 +55,7 @@ async fn cls_05_properties_are_checked_stored_and_returned() {
         let refused = site.post("/v1/leases", &like(1, &json!({ name: value }))).await;
         assert_eq!(refused.error(), (400, "Not enough hosts available".to_owned()), "{name}");
         assert!(hint(&refused).contains("0 of 4 hosts left, 4 "), "{}", hint(&refused));
-        // Values that no host has are listed after it.
+        // The hint also lists values that no host has, after the counts.
         let counts = hint(&refused).split("; ").next().unwrap_or_default().to_owned();
         assert!(counts.ends_with(&format!("({filter})")), "{}", hint(&refused));
     }

@@ -1,5 +1,5 @@
-//! Tokens of the local Keystone: good at every server on a store and after a restart, until they end, are revoked, or
-//! the user is another.
+//! Tokens of the local Keystone. They are valid at every server on a store and after a restart, until they
+//! expire or are revoked, or the user changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::site::{NOW, TempFile};
 
 const LOGIN: &str = "/identity/v3/auth/tokens";
 
-/// A user of a file.
+/// A user in the users file.
 struct User<'a> {
     name: &'a str,
     password: &'a str,
@@ -47,7 +47,7 @@ fn user<'a>(name: &'a str, password: &'a str) -> User<'a> {
     User { name, password, more: Value::Null }
 }
 
-/// Alice, Bo and an administrator, each with the own name as password.
+/// Alice, Bo and an administrator, each with their name as the password.
 fn users_file() -> TempFile {
     let admin = User { more: json!({"projects": {"p": ["admin"]}}), ..user("root", "root") };
     TempFile::new("yaml", &users_text(&[user("alice", "alice"), user("bo", "bo"), admin]))
@@ -107,7 +107,7 @@ impl Server {
         (response.status().as_u16(), token.unwrap_or_default().to_owned())
     }
 
-    /// A token, or the status that there is instead.
+    /// Logs in. Returns the token, or the status of the rejection.
     async fn try_log_in(&self, name: &str, password: &str, scope: &Value) -> Result<String, u16> {
         let user = json!({"name": name, "password": password});
         let mut body = json!({"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}});
@@ -131,7 +131,7 @@ impl Server {
         self.send(Method::DELETE, LOGIN, &headers, &Value::Null).await.0
     }
 
-    /// Waits until a token is refused.
+    /// Waits until the token is rejected.
     async fn refuses(&self, token: &str) {
         for _ in 0..600 {
             if self.status(token).await == 401 {
@@ -147,7 +147,7 @@ async fn on(store: &Arc<dyn Store>, users: &TempFile, seed: u64) -> Server {
     Server::new(Arc::clone(store), config(users), seed).await
 }
 
-/// What is promised of servers that share a store.
+/// Guarantees for servers that share a store.
 async fn is_good_everywhere(store: Arc<dyn Store>) {
     let users = users_file();
     let (first, second) = (on(&store, &users, 1).await, on(&store, &users, 2).await);
@@ -155,7 +155,7 @@ async fn is_good_everywhere(store: Arc<dyn Store>) {
     for token in [&a, &b] {
         assert_eq!((first.status(token).await, second.status(token).await), (200, 200));
     }
-    // Others who log in keep nobody out.
+    // Many logins of one user don't displace the token of another.
     for _ in 0..300 {
         first.log_in("bo").await;
     }
@@ -347,7 +347,7 @@ async fn requests_about_tokens_and_logins_count_towards_the_limit_of_their_user(
     for _ in 0..30 {
         statuses.push(server.send(Method::GET, LOGIN, &headers, &Value::Null).await.0);
     }
-    // A slow test gets a few more.
+    // Tokens of the limit refill during the test, so a slow run allows a few more.
     assert!(statuses[0] == 200 && statuses.contains(&429), "{statuses:?}");
     assert_eq!(server.revoke(&token).await, 204, "a stolen token can be revoked while somebody uses it");
     let mut logins = Vec::new();

@@ -1,4 +1,4 @@
-//! Types of leases through the API. Tests are named by the criteria of CLS.
+//! Lease types through the API. Tests are named after the criteria of CLS.
 
 use axum::http::Method;
 use fleet::simulated::{Fault, PlannedFault, Verb};
@@ -10,7 +10,7 @@ use service::{LeaseFilter, Settings};
 
 use crate::site::{Site, hosts_lease};
 
-/// A lease of so many hosts of that type for an hour.
+/// A lease of this type, with `hosts` hosts for an hour.
 fn of_type(lease_type: &str, hosts: u32) -> Value {
     let mut body = hosts_lease(hosts, hosts, "now", "2030-01-01 12:00");
     body["lease_type"] = json!(lease_type);
@@ -53,12 +53,12 @@ async fn cls_02_a_the_answer_to_an_immediate_lease_says_that_it_is_active() {
 async fn cls_02_a_an_immediate_lease_that_could_not_start_is_answered_so_and_gone() {
     let site = Site::still_of_settings(Settings::default()).await;
     site.add_hosts(1).await;
-    // The host is seen, and then somebody's guest comes.
+    // The host is observed, and then another guest starts on it.
     site.pass(SignedDuration::ZERO).await;
     site.fleet.start_guest(HostId(1), GuestOwner::Other, None).expect("a free host");
     let body = of_type("IMMEDIATE", 1);
     let mut request = Box::pin(site.post("/v1/leases", &body));
-    // It is made, since nobody has looked at the host since.
+    // The lease is created, because the host hasn't been observed again.
     while site.service.leases().all(&LeaseFilter::default()).is_empty() {
         assert!(futures::poll!(request.as_mut()).is_pending());
         tokio::task::yield_now().await;

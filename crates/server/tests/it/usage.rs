@@ -1,4 +1,4 @@
-//! Usage through the API. Tests are named by the criteria of USE and CLS-12.
+//! Usage through the API. Tests are named after the criteria of USE and CLS-12.
 
 use axum::http::Method;
 use leases::scoped::{Scope, Scoped};
@@ -8,7 +8,7 @@ use service::Settings;
 
 use crate::site::{Site, hosts_lease};
 
-/// A site with prices, where a member's lease of two hosts has begun at half past ten by its clock; it is eleven.
+/// Adds a member's lease of two hosts from 10:00 to 12:00, and waits until it is ACTIVE, at 10:00:40.
 async fn used(site: Site) -> (Site, Value) {
     site.add_hosts_as("admin", 3).await;
     let body = hosts_lease(2, 2, "now", "2030-01-01 12:00");
@@ -26,7 +26,7 @@ fn number(value: &Value) -> f64 {
     value.as_f64().expect("a number")
 }
 
-/// Until one hour has passed since the lease became ACTIVE, at which time this is true.
+/// Lets one hour pass after the lease became ACTIVE.
 async fn an_hour_later(site: &Site) {
     site.pass(jiff::SignedDuration::from_hours(1)).await;
 }

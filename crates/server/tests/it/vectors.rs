@@ -1,4 +1,4 @@
-//! Requests and answers of Blazar, and what the HTTP tests of its tempest plugin ask for (API-clients).
+//! Requests and responses of Blazar, including those in the HTTP tests of its Tempest plugin (API-clients).
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::site::{Site, hosts_lease};
 const START: &str = "2030-01-02 10:00";
 const END: &str = "2030-01-02 12:00";
 
-/// The lease with other fields, or without those that are null.
+/// The lease with changed fields. A field that is null in `changes` is removed.
 fn changed(mut lease: Value, changes: &Value) -> Value {
     for (name, value) in changes.as_object().expect("an object") {
         match value {
@@ -41,7 +41,7 @@ fn of_addresses(changes: &Value) -> Value {
     of(&changed(reservation, changes))
 }
 
-/// Requests for leases that are refused, with the answers.
+/// Rejected requests for leases, with the status and message of the response.
 fn refused_requests() -> Vec<(Value, u16, &'static str)> {
     let lease = || hosts_lease(1, 1, START, END);
     vec![

@@ -1,4 +1,4 @@
-//! What a server of Nova may know of itself.
+//! Vendor data for Nova's servers.
 
 use jiff::SignedDuration;
 use leases::ids::{GuestId, HostId};
@@ -14,7 +14,7 @@ async fn site() -> Site {
     site_clearing(Some(SignedDuration::from_mins(2))).await
 }
 
-/// One that asks preemptible servers to leave so long before a lease starts, or when it does.
+/// A site that asks preemptible servers to leave this long before a lease starts. `None` means at its start.
 async fn site_clearing(ahead: Option<SignedDuration>) -> Site {
     let mut settings = Settings::default();
     settings.preemption.allowed = true;
@@ -24,7 +24,7 @@ async fn site_clearing(ahead: Option<SignedDuration>) -> Site {
     site
 }
 
-/// As Nova asks: with more than anybody needs.
+/// Sends Nova's request, which has more fields than the service needs.
 async fn said(site: &Site, guest: GuestId) -> Value {
     let body = json!({
         "project-id": "p", "instance-id": guest.to_string(), "image-id": null, "user-data": "x".repeat(60_000),
@@ -39,7 +39,7 @@ async fn a_server_in_a_lease_sees_its_lease_and_its_reservation() {
     let lease = site.lease(&hosts_lease(1, 1, "now", "2030-01-01 13:00")).await;
     let lease = &site.until("2030-01-01T10:00:40Z", &lease, "ACTIVE").await;
     let id = api::v1::lease_id(lease["id"].as_str().expect("text")).expect("a UUID");
-    // It was started a moment ago, and nobody has looked since.
+    // The guest has just started, and hasn't been observed yet.
     let owner = GuestOwner::Lease(id);
     let guest = site.fleet.start_guest(HOST, owner, None).expect("its own host");
     let told = said(&site, guest).await;
@@ -61,7 +61,7 @@ async fn a_preemptible_server_sees_when_it_is_preempted_as_soon_as_that_is_known
         "preemptible": true, "shutdown_date": "2030-01-01T11:58:00Z", "gone_date": "2030-01-01T11:59:00Z",
     });
     assert_eq!(said(&site, guest).await, expected);
-    // One that was started afterwards, too.
+    // So does a server that was started later.
     let late = site.fleet.start_guest(HOST, GuestOwner::Preemptible, None).expect("the free pool");
     assert_eq!(said(&site, late).await, expected);
 }

@@ -1,4 +1,4 @@
-//! Notifications that are pushed to a listener, which fails, lags, and is told things twice.
+//! Notifications pushed to a listener that fails, doesn't respond, and gets duplicates.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,12 +14,12 @@ use tokio::task::JoinHandle;
 
 use crate::site::{Site, hosts_lease};
 
-/// What the listener does with a request that it has read.
+/// Behavior of the listener after it has read a request.
 #[derive(Clone, Copy, Debug)]
 enum Manner {
     /// Responds with this status.
     Answers(u16),
-    /// Says so too late.
+    /// Never responds.
     Lags,
 }
 
@@ -30,7 +30,8 @@ struct Told {
     notification: Value,
 }
 
-/// A listener that takes what it is told, and then does as planned; after that it behaves.
+/// A listener that records notifications and behaves as planned. After the plan, it accepts every
+/// notification.
 struct Listener {
     url: String,
     told: mpsc::UnboundedReceiver<Told>,
@@ -49,7 +50,7 @@ async fn take(State(desk): State<Desk>, headers: HeaderMap, body: Bytes) -> Stat
         signature: header("webhook-signature"),
         notification: serde_json::from_slice(&body).expect("JSON"),
     };
-    // The test may have seen enough.
+    // The test might have stopped receiving.
     let _ = desk.tell.send(told);
     let manner = desk.plan.lock().expect("no panic").pop_front();
     match manner {
@@ -88,7 +89,7 @@ impl Listener {
     }
 }
 
-/// Begins to push; the value that stops it, and what ends then.
+/// Starts to push notifications. Returns the sender that stops the task, and the task.
 fn push(site: &Site) -> (watch::Sender<bool>, JoinHandle<()>) {
     let (stop, stopped) = watch::channel(false);
     (stop, tokio::spawn(server::push_notifications(site.app.clone(), stopped)))
@@ -115,7 +116,8 @@ async fn a_listener_that_fails_and_lags_is_told_everything_in_order_and_nobody_e
     for name in ["a", "b", "c"] {
         make(&site, name).await;
     }
-    // The listener has read what it did not say it had, so it is told again, under the same identifier.
+    // The listener has read a notification without acknowledging it, so it is sent again with the same
+    // identifier.
     let mut told = Vec::new();
     for _ in 0..6 {
         told.push(listener.next().await);
@@ -236,7 +238,7 @@ async fn every_other_failure_waits_and_is_tried_again() {
 #[tokio::test]
 async fn a_program_is_told_in_order_and_again_if_it_fails_beside_a_listener_that_does_not_answer() {
     let directory = tempfile::tempdir().expect("a directory");
-    // Fails the first time, although it has noted what it was told.
+    // Fails the first time, after it has recorded its input.
     let script =
         r#"cd "$1" || exit 9; cat >> told; echo >> told; [ -e failed ] || { touch failed; exit 1; }"#;
     let place = directory.path().to_str().expect("text").to_owned();

@@ -1,6 +1,8 @@
-//! Validations of tokens that Keystone is working on. A token is validated once, however many requests have it. The
-//! number of concurrent validations is limited, and so is the number of waiting tokens. New tokens of one network take
-//! at most half of the places, so slow ones don't block other clients.
+//! Validations of tokens that are under way at Keystone.
+//!
+//! Concurrent requests with the same token share one validation. Concurrent validations are limited, and so
+//! are waiting tokens. New tokens of one network take at most half of the places, so slow validations don't
+//! block other clients.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,20 +13,19 @@ use tracing::Instrument;
 
 use super::cache::Key;
 
-/// Most tokens that are asked about or wait for that.
+/// Maximum number of tokens that are being validated or waiting for a place.
 const MOST_WAITING: usize = 1024;
 
-/// A group of validations that takes at most half of the places. The tokens of a network form two groups: those that
-/// were valid before, and all others.
+/// A group of validations that takes at most half of the places. The tokens of a network form two groups:
+/// previously valid ones, and all the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sharer {
     /// `None` if the client's address isn't known.
     pub network: Option<IpAddr>,
-    /// Whether the token was valid before.
     pub was_valid: bool,
 }
 
-/// All questions that are under way.
+/// All validations under way.
 #[derive(Debug)]
 pub(super) struct Asking<T> {
     at_once: usize,
@@ -33,7 +34,8 @@ pub(super) struct Asking<T> {
     cells: Mutex<HashMap<Key, Arc<OnceCell<T>>>>,
 }
 
-/// A request's part in a question. The last one that goes takes the question along, answered or not.
+/// A request's interest in a validation. Dropping the last one removes the entry, whether or not it has an
+/// answer.
 struct Part<'a, T> {
     all: &'a Asking<T>,
     key: Key,
@@ -43,7 +45,7 @@ struct Part<'a, T> {
 impl<T> Drop for Part<'_, T> {
     fn drop(&mut self) {
         let mut cells = self.all.lock();
-        // The map's, and this one: clones are made under the lock.
+        // One reference is in the map and one here. Clones are made under the lock, so no others can appear.
         if Arc::strong_count(&self.cell) <= 2 {
             cells.remove(&self.key);
         }
@@ -51,7 +53,7 @@ impl<T> Drop for Part<'_, T> {
 }
 
 impl<T: Clone + Send + 'static> Asking<T> {
-    /// So many questions at once.
+    /// Allows `at_once` concurrent validations, at least one.
     pub(super) fn new(at_once: usize) -> Self {
         let at_once = at_once.clamp(1, Semaphore::MAX_PERMITS);
         Self {
@@ -62,9 +64,11 @@ impl<T: Clone + Send + 'static> Asking<T> {
         }
     }
 
-    /// Asks, or waits for the answer of who asks already. A question goes on to its end even if nobody waits for it any
-    /// more, and has its place until then: Keystone works on it all the same. None if too many tokens are being asked
-    /// about.
+    /// Validates a token, or waits for a validation of it that is under way. `None` if too many tokens are
+    /// waiting.
+    ///
+    /// A validation runs to its end and keeps its place even if no request waits for it any more, because
+    /// Keystone works on it regardless.
     pub(super) async fn ask(
         &self,
         key: Key,
@@ -154,7 +158,7 @@ mod tests {
             1
         });
         let waiting = asking.ask([1; 32], SHARER, async { 2 });
-        // The first is polled, and dropped.
+        // Polls the first validation once, then drops it.
         tokio::select! {
             biased;
             _ = gone => unreachable!("it waits"),
@@ -199,7 +203,7 @@ mod tests {
         let asking = Asking::new(4);
         let slow = [1, 2, 3].map(|number| asking.ask([number; 32], SHARER, std::future::pending::<u8>()));
         let mut slow = std::pin::pin!(join_all(slow));
-        // Polling starts as many as can get a place.
+        // Polling starts as many validations as there are places for the group.
         assert!(futures::poll!(&mut slow).is_pending());
         assert_eq!(asking.places.available_permits(), 2);
         let other = Sharer { network: Some([192, 0, 2, 1].into()), ..SHARER };

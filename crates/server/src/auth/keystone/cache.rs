@@ -1,7 +1,8 @@
-//! Which tokens are known to be good or bad, and for how long. Decides only: times are given, and nobody is asked here.
+//! Cache of valid and rejected tokens. It has no clock and makes no requests: callers pass the time and the
+//! results.
 //!
-//! Tokens are known by a hash. What is good and what is bad has each its own limit, so that no number of wrong tokens
-//! displaces a good one.
+//! Tokens are identified by a hash. Valid and rejected tokens have separate limits, so invalid tokens can't
+//! evict valid ones.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,67 +13,65 @@ use openstack::AccessRule;
 
 use crate::auth::Identity;
 
-/// A hash of a token, with a key that only this process has.
+/// Keyed hash of a token. Only this process has the key.
 pub(super) type Key = [u8; 32];
 
-/// How long a token that Keystone does not know is refused without asking again. It is short, since Keystone may come to
-/// know it: its servers get each other's keys a little later.
+/// How long a token unknown to Keystone is rejected without asking again. Short, because Keystone's servers
+/// receive each other's keys with a delay, so it can become valid.
 const REFUSED_FOR: Duration = Duration::from_secs(10);
 
-/// The time, on two clocks.
+/// The time on two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
-    /// What ages are measured on: nobody can set it.
+    /// Monotonic clock, for ages.
     pub steady: Duration,
-    /// What the end of a token is compared with.
+    /// Wall clock, for expiry of tokens.
     pub wall: Timestamp,
 }
 
-/// A token that Keystone knew.
+/// A token that Keystone has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
-    /// Whose it is.
     pub identity: Identity,
-    /// Until when it is valid.
     pub expires_at: Timestamp,
-    /// What it may be used for; none if for everything.
+    /// Requests that the token allows. `None` allows all.
     pub access_rules: Option<Vec<AccessRule>>,
 }
 
-/// What is known of a token.
+/// Result of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// It was valid a moment ago.
+    /// Valid, and recently confirmed.
     Fresh(Arc<Known>),
-    /// It was valid the last time, and Keystone is to be asked again. It will do if Keystone cannot be reached.
+    /// Valid at the last check, which must be repeated. Usable if Keystone is unavailable.
     Stale(Arc<Known>),
-    /// Keystone did not know it, or it is of no use here, for that reason.
+    /// Rejected a short time ago.
     Refused(Refusal),
-    /// Keystone is to be asked.
+    /// Keystone must be asked.
     Unknown,
 }
 
-/// Why a token is of no use.
+/// Reason to reject a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// Keystone does not know it: it was never issued, has expired, or was revoked.
+    /// Keystone doesn't accept it: never issued, expired or revoked.
     Unknown,
-    /// It is for no project.
+    /// The token has no project.
     Unscoped,
 }
 
-/// How long and how many.
+/// Lifetimes and size of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CacheRules {
-    /// How long a valid token is not asked about again: as long as one that is revoked goes on.
+    /// How long a valid token is used without asking again. A revoked token remains usable for the same time.
     pub fresh: Duration,
-    /// How much longer it goes on while Keystone cannot be reached.
+    /// Additional time for which it is usable while Keystone is unavailable.
     pub stale: Duration,
-    /// How many valid tokens are known, and how many refused ones.
+    /// Maximum number of valid tokens, and also of rejected ones.
     pub most: usize,
 }
 
-/// All tokens that are known.
+/// Cached results of validations.
 #[derive(Debug)]
 pub(super) struct Cache {
     rules: CacheRules,
@@ -81,13 +80,11 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Nothing is known.
     pub(super) fn new(rules: CacheRules) -> Self {
         let most = rules.most;
         Self { rules, valid: Shelf::new(most), refused: Shelf::new(most) }
     }
 
-    /// What is known of a token.
     pub(super) fn look(&self, key: &Key, now: Moment) -> Look {
         let age = |at: Duration| now.steady.saturating_sub(at);
         if let Some((at, refusal)) = self.refused.get(key)
@@ -96,7 +93,7 @@ impl Cache {
             return Look::Refused(*refusal);
         }
         match self.valid.get(key) {
-            // Whether it is over Keystone says: the clock here may be wrong.
+            // Keystone decides whether the token has expired, because our clock can be wrong.
             Some((_, known)) if known.expires_at <= now.wall => Look::Unknown,
             Some((at, known)) if age(at) < self.rules.fresh => Look::Fresh(Arc::clone(known)),
             Some((at, known)) if age(at) < self.rules.fresh.saturating_add(self.rules.stale) => {
@@ -106,14 +103,14 @@ impl Cache {
         }
     }
 
-    /// Keystone knows it.
+    /// Caches a token that Keystone accepts.
     pub(super) fn accept(&mut self, key: Key, known: Arc<Known>, now: Moment) {
         self.refused.remove(&key);
         self.valid.drop_older(now.steady, self.rules.fresh.saturating_add(self.rules.stale));
         self.valid.put(key, now.steady, known);
     }
 
-    /// It is of no use.
+    /// Caches a rejected token.
     pub(super) fn refuse(&mut self, key: Key, refusal: Refusal, now: Moment) {
         self.valid.remove(&key);
         self.refused.drop_older(now.steady, REFUSED_FOR);
@@ -121,7 +118,7 @@ impl Cache {
     }
 }
 
-/// So many values, of which the one that was put there first goes when there is one too many.
+/// A map of limited size that evicts its oldest entry when it is full.
 #[derive(Debug)]
 struct Shelf<V> {
     most: usize,

@@ -1,9 +1,10 @@
 //! Authentication with tokens of a cloud's Keystone.
 //!
-//! Keystone validates a token, and the result is cached for a short time ([`cache`]). That is also how long a revoked
-//! token remains usable. While Keystone is unavailable, recently valid tokens remain usable for a configured time. All
-//! others get 503, since they can be neither accepted nor rejected. Only probes with the service's own token show
-//! whether Keystone is available ([`outage`]): an error for a client's token concerns that client alone.
+//! Keystone validates a token, and the result is cached for a short time ([`cache`]), during which a revoked
+//! token remains usable. While Keystone is unavailable, recently valid tokens remain usable for a configured
+//! time. Requests with any other token get 503, since it can be neither accepted nor rejected. Only probes
+//! with the service's own token show whether Keystone is available ([`outage`]): an error for a client's
+//! token concerns that client alone.
 //!
 //! Tokens are never stored. They are identified by a hash with a key that only this process has.
 
@@ -39,17 +40,18 @@ use crate::metrics::TokenChecks;
 use crate::rate::Client;
 use crate::unanswered::Unanswered;
 
-/// The type of this service in catalogs and access rules.
+/// Type of this service in catalogs and access rules.
 const SERVICE: &str = "reservation";
 
 /// Maximum length of a token in bytes. Fernet tokens have about 200, JWS tokens up to 1,000. Longer ones are rejected
 /// without asking Keystone.
 const LONGEST: usize = 2048;
 
-/// Requests of one address that may wait for Keystone at once: others have the rest.
+/// Maximum number of requests of one address waiting for Keystone, so that one address can't use up all
+/// places.
 const OF_ONE_ADDRESS: usize = 256;
 
-/// When to come again, where Keystone cannot be reached.
+/// Suggested time until a retry while Keystone is unavailable.
 const COME_AGAIN: Duration = Duration::from_secs(5);
 
 const UNSCOPED: &str = "The token is for no project: log in with a project, as OS_PROJECT_NAME and \
@@ -57,7 +59,7 @@ const UNSCOPED: &str = "The token is for no project: log in with a project, as O
 const AGAINST_RULES: &str = "The access rules of the application credential do not allow this request.";
 const WRONG: &str = "unknown, revoked or expired token";
 
-/// Knows tokens of a cloud's Keystone.
+/// Authenticates requests by tokens of a cloud's Keystone.
 #[derive(Debug)]
 pub(crate) struct Keystone {
     inner: Arc<Inner>,
@@ -66,11 +68,11 @@ pub(crate) struct Keystone {
     waiting: Arc<Unanswered>,
 }
 
-/// What questions have that go on when nobody waits for them.
+/// State shared with validations, which can outlive their requests.
 #[derive(Debug)]
 struct Inner {
     session: Session,
-    /// How long a request waits for Keystone.
+    /// Maximum time that a request waits for Keystone.
     patience: Duration,
     clock: Arc<dyn Clock>,
     since: Stopwatch,
@@ -82,17 +84,17 @@ struct Inner {
     checks: TokenChecks,
 }
 
-/// What became of a question.
+/// Outcome of a validation.
 #[derive(Clone, Debug)]
 enum Answer {
     Valid(Arc<Known>),
     Refused(Refusal),
-    /// Keystone did not answer, or refuses to.
+    /// No response from Keystone, or an error.
     None,
 }
 
 impl Keystone {
-    /// With these settings; nobody is asked yet.
+    /// Checks the settings. Doesn't connect to Keystone yet.
     pub fn new(
         config: &KeystoneConfig,
         ids: Arc<dyn Ids>,
@@ -126,16 +128,16 @@ impl Keystone {
         })
     }
 
-    /// What clients that are not let in are told: where to get a token.
+    /// Value of `WWW-Authenticate`, which tells rejected clients where to get a token.
     pub fn challenge(&self) -> &HeaderValue {
         &self.challenge
     }
 
-    /// Logs in, and says in the log what is found: whether clients can find this service in the catalog.
+    /// Logs in and logs the result, including whether clients can find this service in the catalog.
     pub async fn look(&self) {
         let session = &self.inner.session;
         let url = session.cloud().identity.as_str();
-        // Otherwise the session has said why.
+        // On failure, the session has already logged the reason.
         let Ok(said) = session.own_token().await else { return };
         let (user, project) = (shown(&said.user.name), said.project.map(|project| shown(&project.name)));
         tracing::info!(url, user, project, "Keystone login done");
@@ -184,7 +186,7 @@ impl Keystone {
         }
     }
 
-    /// What Keystone says of a token, once for all requests that have it.
+    /// Validates a token, once for all concurrent requests with it.
     async fn ask(
         &self,
         key: Key,
@@ -202,19 +204,19 @@ impl Keystone {
         let (inner, token) = (Arc::clone(&self.inner), token.clone());
         let sharer = Sharer { network: peer.map(network), was_valid };
         let asked = self.asking.ask(key, sharer, async move { inner.ask(key, &token).await });
-        // Its turn may be long in coming.
+        // The validation may have to wait for a place first.
         let asked = tokio::time::timeout(self.inner.patience.saturating_mul(2), asked).await;
         Ok(asked.ok().flatten().unwrap_or(Answer::None))
     }
 }
 
 impl Inner {
-    /// Asks Keystone, unless it is away, and keeps what it says.
+    /// Validates a token and caches the result. Doesn't ask during an outage.
     async fn ask(&self, key: Key, token: &SecretString) -> Answer {
         if self.outage().is_on() && !self.available().await {
             return Answer::None;
         }
-        // A token may be revoked while the answer is on its way.
+        // Time before the request, because the token can be revoked while the response is on its way.
         let asked_at = self.now();
         let mut said = self.validate(token).await;
         if let Err((status, _)) = said
@@ -331,14 +333,14 @@ fn denial(refusal: Refusal) -> Denial {
     }
 }
 
-/// Lets a token in, unless it has access rules and none allows what is asked.
+/// Accepts a token. If it has access rules, one of them must allow the request.
 fn admit(known: &Known, asked: Option<&Asked>) -> Result<Identity, Denial> {
     let allowed = match (&known.access_rules, asked) {
         (None, _) => true,
         (Some(rules), Some(Asked { method, path })) => {
             rules.iter().any(|rule| rule.allows(SERVICE, method.as_str(), path))
         }
-        // What it is for is not known.
+        // The request isn't known here, so no rule can allow it.
         (Some(_), None) => false,
     };
     if allowed { Ok(known.identity.clone()) } else { Err(Denial::Forbidden(AGAINST_RULES)) }
@@ -364,7 +366,7 @@ fn known(said: Token, now: Timestamp) -> Result<Known, Refusal> {
     })
 }
 
-/// A name as people write it: with its domain, unless that is the one that everybody has.
+/// Display name with the domain, unless that is `Default`.
 fn name(named: &Named) -> String {
     match (named.name.as_str(), named.domain.as_str()) {
         ("", _) => String::new(),

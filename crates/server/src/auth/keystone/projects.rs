@@ -1,4 +1,4 @@
-//! Which projects Keystone has.
+//! Existence of projects in Keystone.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use service::Projects;
 
 use super::Keystone;
 
-/// How many are asked about at once.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
 
 #[async_trait]
 impl Projects for Keystone {
     async fn deleted(&self, projects: &BTreeSet<ProjectId>) -> Result<BTreeSet<ProjectId>, String> {
         let session = &self.inner.session;
-        // Whoever does not find that one would find no other.
+        // A user that doesn't find its own project wouldn't find any other either.
         let own = session.own_token().await.map_err(reason)?.project.map(|project| project.id);
         if let Some(own) = own
             && !openstack::has_project(session, &own).await.map_err(reason)?
@@ -33,7 +33,7 @@ impl Projects for Keystone {
     }
 }
 
-/// Why it cannot be told, and what helps.
+/// The error, with the missing permission if Keystone forbids the request.
 #[expect(clippy::needless_pass_by_value, reason = "it converts errors")]
 fn reason(error: Error) -> String {
     match error.status() {

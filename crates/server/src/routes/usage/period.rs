@@ -1,4 +1,4 @@
-//! Periods of which usage is asked.
+//! Periods in requests for usage.
 
 use api::v1::{Written, read_written};
 use axum::http::StatusCode;
@@ -10,22 +10,18 @@ use leases::window::Window;
 use crate::error::ApiError;
 use crate::extract::Options;
 
-/// Most parts that a period is asked in.
+/// Maximum number of parts of a period.
 const MOST_PARTS: usize = 1000;
 
-/// Parts that a period is asked in: by the calendar of a time zone.
+/// Calendar unit that a period is split into, in a time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Hours.
     Hour,
-    /// Days.
     Day,
-    /// Months.
     Month,
 }
 
 impl Step {
-    /// The step of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "hour" => Some(Self::Hour),
@@ -35,7 +31,7 @@ impl Step {
         }
     }
 
-    /// When the next one begins.
+    /// Start of the next hour, day or month.
     fn next(self, at: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let today = zone.to_datetime(at).date();
         let next = match self {
@@ -56,13 +52,13 @@ fn beginning(date: Date, zone: &TimeZone) -> Option<Timestamp> {
     Some(date.to_zoned(zone.clone()).ok()?.timestamp())
 }
 
-/// The time zone whose days and months a report has; UTC by default.
+/// Time zone of a report's days and months. UTC by default.
 pub(in crate::routes) fn zone(options: &Options) -> Result<TimeZone, ApiError> {
     let zone = options.parsed("time_zone", |name| TimeZone::get(name).ok())?;
     Ok(zone.unwrap_or(TimeZone::UTC))
 }
 
-/// The instant of that name, if there is one.
+/// The instant in the option `name`. `None` if it isn't set.
 pub(in crate::routes) fn instant(
     options: &Options,
     name: &str,
@@ -77,12 +73,12 @@ pub(in crate::routes) fn instant(
     })
 }
 
-/// The end is before the start.
+/// Error for an end before the start.
 pub(in crate::routes) fn backwards() -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, "The end must not be before the start")
 }
 
-/// The first instant of a report: of that day, if it is a date without a time.
+/// Start of a report. A date without a time means the start of that day.
 pub(in crate::routes) fn start(
     options: &Options,
     now: Timestamp,
@@ -94,7 +90,7 @@ pub(in crate::routes) fn start(
     }
 }
 
-/// The end of a report: after that day, if it is a date without a time.
+/// End of a report. A date without a time means the end of that day.
 pub(in crate::routes) fn end(
     options: &Options,
     now: Timestamp,
@@ -106,12 +102,12 @@ pub(in crate::routes) fn end(
     }
 }
 
-/// A date without a time.
+/// The option's value if it is a date without a time.
 fn day(options: &Options, name: &str) -> Option<Date> {
     options.text(name).filter(|text| !text.contains([':', 'T', ' '])).and_then(|text| text.parse().ok())
 }
 
-/// The period that is asked for, as far as it is past.
+/// The requested period, cut off at `now`. It starts with the month by default.
 pub(in crate::routes) fn asked(options: &Options, now: Timestamp) -> Result<(Window, TimeZone), ApiError> {
     let zone = zone(options)?;
     let start = match start(options, now, &zone)? {
@@ -127,7 +123,7 @@ pub(in crate::routes) fn asked(options: &Options, now: Timestamp) -> Result<(Win
     Ok((whole.before(now), zone))
 }
 
-/// Its parts; none of a period that is empty.
+/// Splits the period. An empty period has no parts.
 pub(super) fn parts(period: Window, step: Option<Step>, zone: &TimeZone) -> Result<Vec<Window>, ApiError> {
     let Some(step) = step else { return Ok(if period.is_empty() { Vec::new() } else { vec![period] }) };
     let mut parts = Vec::new();

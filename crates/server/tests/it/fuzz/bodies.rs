@@ -1,4 +1,4 @@
-//! Values as the document's schemas have them.
+//! Generates values that match schemas in the OpenAPI document.
 
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -8,19 +8,19 @@ use serde_json::{Map, Value, json};
 use super::known::Known;
 use crate::contract::document;
 
-/// Nothing in the document nests deeper.
+/// Maximum depth. Nothing in the document nests deeper.
 const DEEPEST: usize = 8;
 
-/// Draws values from schemas.
+/// Draws random values from schemas.
 pub struct Bodies<'a> {
     pub rng: &'a mut SmallRng,
     pub known: &'a Known,
-    /// The lease that the request's address names.
+    /// The lease in the request's path.
     pub lease: Option<&'a str>,
 }
 
 impl Bodies<'_> {
-    /// A value of that schema, for a field of that name.
+    /// Draws a value for the field `name`.
     pub fn value(&mut self, name: &str, schema: &Value, depth: usize) -> Value {
         if depth > DEEPEST {
             return Value::Null;
@@ -68,7 +68,7 @@ impl Bodies<'_> {
         let required = schema["required"].as_array().unwrap_or(&empty);
         let mut fields = Map::new();
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-            // Hosts seldom are as these say, and most leases are to be had; few of them are active.
+            // Hosts rarely match these fields, but most leases should be granted. Few of them are active.
             let choosy = ["region", "extra_specs", "image_properties", "scheduler_hints"];
             let choosy = choosy.contains(&name.as_str());
             let chance = if choosy { 0.1 } else { 0.4 };

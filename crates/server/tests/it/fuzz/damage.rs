@@ -1,11 +1,11 @@
-//! What is wrong with requests.
+//! Makes requests invalid.
 
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
-/// Values that should not be where they are.
+/// A value that is out of place in most fields.
 fn odd_value(rng: &mut SmallRng) -> Value {
     let values = [
         Value::Null,
@@ -28,7 +28,7 @@ fn odd_value(rng: &mut SmallRng) -> Value {
     values.choose(rng).cloned().unwrap_or_default()
 }
 
-/// Text that should not be where it is.
+/// A text that is out of place in most fields.
 pub fn odd_text(rng: &mut SmallRng) -> String {
     let texts = [
         "",
@@ -74,7 +74,7 @@ pub fn odd_text(rng: &mut SmallRng) -> String {
     texts.choose(rng).copied().unwrap_or_default().to_owned()
 }
 
-/// Does something wrong to a value, somewhere.
+/// Damages a value at a random place.
 pub fn spoil(value: &mut Value, rng: &mut SmallRng) {
     let here = rng.random_bool(0.08);
     match value {
@@ -115,7 +115,7 @@ pub fn spoil(value: &mut Value, rng: &mut SmallRng) {
     }
 }
 
-/// The value as text, which may be no JSON any more.
+/// The value as text. In one of ten cases the text is damaged, and possibly invalid JSON.
 pub fn written(value: &Value, rng: &mut SmallRng) -> Vec<u8> {
     let mut text = value.to_string().into_bytes();
     if rng.random_bool(0.9) {
@@ -129,7 +129,7 @@ pub fn written(value: &Value, rng: &mut SmallRng) -> Vec<u8> {
         3 => text = [&text[..], b"{}"].concat(),
         4 => text = b"[".repeat(rng.random_range(1..100_000)),
         5 => text = String::from_utf8_lossy(&text).replacen(':', ":1e999,\"x\":", 1).into_bytes(),
-        // A field that is there twice.
+        // A duplicate field.
         6 => text = String::from_utf8_lossy(&text).replacen('{', "{\"name\":\"twice\",", 1).into_bytes(),
         _ => text = String::from_utf8_lossy(&text).replacen('"', "\"\\ud800", 1).into_bytes(),
     }

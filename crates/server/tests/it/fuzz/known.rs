@@ -1,4 +1,4 @@
-//! What there is, for requests that name it.
+//! Existing objects, for requests that refer to them.
 
 use jiff::{SignedDuration, Timestamp};
 use rand::Rng;
@@ -7,7 +7,7 @@ use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 use service::{LeaseFilter, Service};
 
-/// A reservation: whose it is, its identifier and its type.
+/// A reservation with its lease and its type.
 #[derive(Debug)]
 struct Reservation {
     lease: String,
@@ -15,7 +15,7 @@ struct Reservation {
     kind: &'static str,
 }
 
-/// Identifiers and names of what there is.
+/// Identifiers and names of existing objects.
 #[derive(Debug)]
 pub struct Known {
     now: Timestamp,
@@ -76,7 +76,7 @@ impl Known {
         known
     }
 
-    /// Something that a field or parameter of that name can mean, if there is any.
+    /// An existing object that fits a field or parameter of this name, if any.
     pub fn named(&self, name: &str, rng: &mut SmallRng) -> Option<String> {
         match name {
             "lease_id" | "marker" | "object_id" => self.leases.choose(rng).cloned(),
@@ -94,13 +94,13 @@ impl Known {
         }
     }
 
-    /// A date that many hours from now, more or less.
+    /// A date `hours` hours from now, or up to two hours later.
     pub fn date(&self, hours: i64, rng: &mut SmallRng) -> String {
         let minutes = hours * 60 + rng.random_range(0..120);
         (self.now + SignedDuration::from_mins(minutes)).strftime("%Y-%m-%d %H:%M").to_string()
     }
 
-    /// A change of a reservation, of that lease if it has any, with fields that it may have.
+    /// A change of a reservation, of `lease` if that has any, with fields of its type.
     pub fn change_of_reservation(&self, lease: Option<&str>, rng: &mut SmallRng) -> Value {
         let own: Vec<_> = self.reservations.iter().filter(|one| lease == Some(&one.lease)).collect();
         let Some(one) = own.choose(rng).copied().or_else(|| self.reservations.choose(rng)) else {

@@ -1,6 +1,5 @@
-//! Requests that nobody should send, from seeds, and what must hold all the same: no answer says that the service
-//! is at fault, what is refused changes nothing, what is accepted is there and stays there, and nothing is given
-//! away twice.
+//! Sends random requests, many of them damaged. No response may be a server error, rejected requests must
+//! change nothing, accepted changes must be visible and last, and nothing may be allocated twice.
 //!
 //! `SEEDS=17..18` runs that seed instead, `cargo xtask fuzz leases` fresh ones.
 
@@ -31,19 +30,19 @@ use self::known::Known;
 use self::requests::Drawn;
 use crate::site::{Answer, Site};
 
-/// Requests of each seed.
+/// Number of requests per seed.
 const REQUESTS: usize = 260;
-/// An answer that takes longer does not come.
+/// Timeout for a response.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The seeds that are chosen, or these.
+/// Seeds in the environment variable `SEEDS`, by default `usual`.
 fn seeds(usual: Range<u64>) -> Range<u64> {
     let Ok(chosen) = std::env::var("SEEDS") else { return usual };
     let (from, to) = chosen.split_once("..").expect("SEEDS is like 0..500");
     from.parse().expect("a number")..to.parse().expect("a number")
 }
 
-/// Goes through the requests of a seed.
+/// Sends the requests of a seed and checks the responses.
 async fn go_through(seed: u64, store: Arc<dyn Store>) -> Tried {
     let mut rng = SmallRng::seed_from_u64(seed);
     let site = Site::still(Arc::clone(&store)).await;
@@ -56,7 +55,7 @@ async fn go_through(seed: u64, store: Arc<dyn Store>) -> Tried {
         let waits = drawn.waits_for_a_start();
         let answer = if waits { start(&site, request).await } else { wait_for(site.send(request)).await };
         let checked = match answer {
-            // Time has passed meanwhile, with what it brings.
+            // Time has passed in between, so the stored state changed.
             Ok(answer) if waits => {
                 stored = watch::stored(&*store).await;
                 sound(&answer).and_then(|()| watch::check_bookings(&site.service))
@@ -72,7 +71,7 @@ async fn go_through(seed: u64, store: Arc<dyn Store>) -> Tried {
             stored = watch::stored(&*store).await;
         }
     }
-    // What a service that starts now finds is what this one has.
+    // A service that starts now must find the same state.
     let again = Site::still_at(store, site.now()).await;
     assert_eq!(watch::shown(&again).await, watch::shown(&site).await, "seed {seed}");
     tried
@@ -82,7 +81,7 @@ async fn wait_for(answer: impl Future<Output = Answer>) -> Result<Answer, Elapse
     tokio::time::timeout(PATIENCE, answer).await
 }
 
-/// The answer to a request that is answered once a lease has started, while time passes.
+/// Lets time pass while the request waits for a lease to start.
 async fn start(site: &Site, request: Request<Body>) -> Result<Answer, Elapsed> {
     let answered = Cell::new(false);
     let answer = async {
@@ -99,14 +98,14 @@ async fn start(site: &Site, request: Request<Body>) -> Result<Answer, Elapsed> {
     tokio::join!(answer, time).0
 }
 
-/// How many requests there were, and what became of them.
+/// Number of requests by outcome.
 #[derive(Debug, Default)]
 struct Tried {
     changed: usize,
     refused: usize,
 }
 
-/// Whether an answer does not say that the service is at fault.
+/// Fails if the response is a server error.
 fn sound(answer: &Answer) -> Result<(), String> {
     if answer.status.is_server_error() {
         return Err(format!("is answered {}: {}", answer.status, answer.text));
@@ -114,7 +113,7 @@ fn sound(answer: &Answer) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an answer is one that may be, and what is stored then is what should be.
+/// Checks the response, and its effect on the stored state.
 async fn check(
     site: &Site,
     store: &dyn Store,

@@ -1,4 +1,4 @@
-//! Requests to every operation of the document: as they should be, nearly so, and not at all.
+//! Generates requests to every operation in the OpenAPI document: valid, almost valid and invalid ones.
 
 use std::fmt;
 use std::fmt::Write;
@@ -16,14 +16,14 @@ use super::damage::{odd_text, spoil, written};
 use super::known::Known;
 use crate::contract::document;
 
-/// An operation of the document.
+/// An operation in the OpenAPI document.
 struct Operation {
     method: Method,
     path: &'static str,
     description: &'static Value,
 }
 
-/// All of them. Whether the service is ready depends on its loop, which does not run here.
+/// All operations but `/readyz`, whose response depends on the service's loop. The loop doesn't run here.
 static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
     let paths = document()["paths"].as_object().expect("paths").iter();
     let operations = paths.flat_map(|(path, item)| {
@@ -35,16 +35,16 @@ static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
     operations.filter(|operation| operation.path != "/readyz").collect()
 });
 
-/// Of every hundred requests, so many make leases, and so many change them.
+/// Percentages of requests that create leases, and that change them.
 const CREATIONS: u32 = 30;
 const CHANGES: u32 = 20;
 
-/// A request that was drawn.
+/// A generated request.
 #[derive(Clone)]
 pub struct Drawn {
     pub token: &'static str,
     pub method: Method,
-    /// The operation's address, as the document has it.
+    /// Path of the operation in the document, with variables.
     pub template: &'static str,
     pub address: String,
     pub headers: Vec<(&'static str, String)>,
@@ -52,29 +52,28 @@ pub struct Drawn {
 }
 
 impl Drawn {
-    /// Whether it may be answered only once a lease has started.
+    /// Whether the response can depend on the start of a lease.
     pub fn waits_for_a_start(&self) -> bool {
         self.method == Method::POST && self.template == "/v1/leasepools"
     }
 
-    /// Whether it is to have no effect.
     pub fn is_dry_run(&self) -> bool {
         self.says("dry_run=")
     }
 
-    /// Whether a refusal of it may have an effect: what is offered instead is kept free.
+    /// Whether a rejected request can have an effect, because alternatives are held.
     pub fn holds_offers(&self) -> bool {
         self.says("hold_offers=")
     }
 
-    /// Whether an option says yes, of several values by the last one.
+    /// Whether an option is true. If it is repeated, the last value counts.
     fn says(&self, option: &str) -> bool {
         let options = self.address.split_once('?').map_or("", |(_, options)| options).split('&');
         let wanted = options.filter_map(|pair| pair.strip_prefix(option)).next_back();
         wanted.is_some_and(|value| ["true", "1"].contains(&value.to_ascii_lowercase().as_str()))
     }
 
-    /// The request; none if there is no such thing in HTTP.
+    /// The HTTP request. `None` if it would not be valid HTTP.
     pub fn request(&self) -> Option<Request<Body>> {
         let mut builder = Request::builder().method(self.method.clone()).uri(&self.address);
         if !self.token.is_empty() {
@@ -94,7 +93,6 @@ impl fmt::Display for Drawn {
     }
 }
 
-/// Draws a request.
 pub fn draw(known: &Known, rng: &mut SmallRng) -> Drawn {
     let of_leases = |method: Method| {
         let mut operations = OPERATIONS.iter();
@@ -126,7 +124,7 @@ struct Draw<'a> {
     operation: &'static Operation,
     known: &'a Known,
     rng: &'a mut SmallRng,
-    /// The lease that the address names.
+    /// The lease in the path.
     lease: Option<String>,
 }
 
@@ -228,7 +226,7 @@ impl Draw<'_> {
     }
 }
 
-/// Text as part of an address.
+/// Percent-encodes text for a path.
 pub fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! What must hold after every request.
+//! Invariants that must hold after every request.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use store::{Revision, Store};
 use super::requests::{Drawn, encoded};
 use crate::site::{Answer, Site, request};
 
-/// Collections, and what an entry of theirs is called in an answer.
+/// Collections, and the field that has an entry in responses.
 const COLLECTIONS: [(&str, &str); 5] = [
     ("/v1/leases", "lease"),
     ("/v1/os-hosts", "host"),
@@ -23,7 +23,7 @@ const COLLECTIONS: [(&str, &str); 5] = [
     ("/v1/freepools", "freepool"),
 ];
 
-/// Lists that together show all there is.
+/// Lists that together show all objects.
 const LISTS: [&str; 7] = [
     "/v1/leases",
     "/v1/os-hosts",
@@ -34,7 +34,7 @@ const LISTS: [&str; 7] = [
     "/v1/notifications",
 ];
 
-/// Everything that is stored, but for records of logins that failed: they come beside the answers.
+/// Everything in the store except records of failed logins, which are written independently of responses.
 pub async fn stored(store: &dyn Store) -> String {
     let mut archive = store.export().await.expect("the store can be read");
     archive.audit.retain(|record| record.action != "login.fail");
@@ -42,7 +42,7 @@ pub async fn stored(store: &dyn Store) -> String {
     format!("{archive:#?}")
 }
 
-/// Everything that is shown.
+/// Everything that the API shows.
 pub async fn shown(site: &Site) -> Vec<String> {
     let mut shown = Vec::new();
     for path in LISTS {
@@ -55,14 +55,14 @@ async fn get(site: &Site, path: &str) -> Answer {
     site.send(request(Method::GET, path, "admin", None)).await
 }
 
-/// Whether an answer with that status may have changed something: not if it said only what would be, but if what is
-/// offered is kept free.
+/// Whether a response with this status can mean that something changed. Dry runs never have an effect, but
+/// held offers have one even if the request is rejected.
 pub fn took_effect(drawn: &Drawn, status: StatusCode) -> bool {
     let asks = matches!(drawn.method, Method::GET | Method::HEAD | Method::OPTIONS);
     (status.is_success() || drawn.holds_offers()) && !asks && !drawn.is_dry_run()
 }
 
-/// Whoever was told that something is there finds it, as it was told; and what was deleted is gone.
+/// An object in a response must be found in the same form, and a deleted object must be gone.
 pub async fn check_told(site: &Site, drawn: &Drawn, answer: &Answer) -> Result<(), String> {
     for (collection, name) in COLLECTIONS {
         let body: Value = serde_json::from_str(&answer.text).unwrap_or_default();
@@ -73,7 +73,7 @@ pub async fn check_told(site: &Site, drawn: &Drawn, answer: &Answer) -> Result<(
                     return Err(format!("answered {body}, but then shows {}", found.text));
                 }
             }
-            // What is in an entry is not looked at by itself.
+            // Hosts of a free pool have no path of their own to be read.
             if drawn.method == Method::DELETE && !drawn.template.ends_with("/hosts/{host_id}") {
                 let path = drawn.address.split('?').next().unwrap_or_default();
                 let found = get(site, path).await;
@@ -86,7 +86,7 @@ pub async fn check_told(site: &Site, drawn: &Drawn, answer: &Answer) -> Result<(
     Ok(())
 }
 
-/// Nothing is given to two leases at once, and no host has more slots than fit.
+/// Nothing is allocated to two leases at the same time, and the slots of a host fit on it.
 pub fn check_bookings(service: &Service) -> Result<(), String> {
     let mut whole: BTreeMap<HostId, Vec<Window>> = BTreeMap::new();
     let mut shared: BTreeMap<HostId, Vec<(Window, Resources)>> = BTreeMap::new();
@@ -125,7 +125,7 @@ pub fn check_bookings(service: &Service) -> Result<(), String> {
         }
         let host =
             service.hosts().get(*id).ok_or_else(|| format!("host {id} is reserved, but there is none"))?;
-        // What slots use is highest when some of them start.
+        // The sum is highest when one of the slots starts.
         for (start, _) in used {
             let mut together = Resources::default();
             let going = used.iter().filter(|(window, _)| window.contains(start.start()));
