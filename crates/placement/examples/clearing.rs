@@ -1,8 +1,9 @@
-//! How long it takes to plan a hunt, and how far from the bound its cost is:
-//! `cargo run --release -p placement --example clearing`.
+//! Planning time of scavenger hunts, and the distance of the plan's cost from its lower bound: `cargo run
+//! --release -p placement --example clearing`.
 //!
-//! Pools of 1,000 nodes with 8,000 guests, of which 20 nodes are wanted, at several fill levels, with and without
-//! redundancy. Another number of nodes, of wanted ones, and other levels may be given, in this order.
+//! Uses pools of 1,000 nodes with up to about 8,000 guests, clears 20 nodes at several fill levels, with and
+//! without redundancy. Optional arguments, in this order: number of nodes, number of wanted nodes, fill
+//! levels in percent.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -25,9 +26,10 @@ impl Numbers {
     }
 }
 
-/// Nodes with 96 virtual CPUs, 256 GiB of memory and 4,000 GiB of disk in four zones; guests of 1 to 16 virtual
-/// CPUs with 2 to 8 GiB each, an eighth of them bound to their zone, an eighth in an anti-affinity group. Guests are
-/// added to random nodes until `percent` of memory is used or nothing fits any more.
+/// Nodes with 96 virtual CPUs, 256 GiB of memory and 4,000 GiB of disk in four zones; guests of 1 to 16
+/// virtual CPUs with 2 to 8 GiB each. One guest in eight is bound to its zone, one in eight is in an
+/// anti-affinity group. Guests are added to random nodes until `percent` of memory is used or nothing else
+/// fits.
 fn pool(nodes: u64, wanted: usize, percent: u64, redundant: bool) -> Request {
     let mut numbers = Numbers(nodes + percent);
     let zone = |node: u64| Label((node % 4) as u32);

@@ -10,37 +10,32 @@ use crate::order::BestFirst;
 use crate::pair;
 use crate::redundancy::{Redundancy, Tentative};
 
-/// How often each reason refused a placement.
+/// Number of refused placements by reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Failures([u64; FailMode::ALL.len()]);
 
 impl Failures {
-    /// Counts one refusal.
     pub fn add(&mut self, mode: FailMode) {
         self.add_many(mode, 1);
     }
 
-    /// Counts several refusals for the same reason.
     pub fn add_many(&mut self, mode: FailMode, count: u64) {
         self.0[mode as usize] += count;
     }
 
-    /// Takes one refusal back.
     pub(crate) fn remove(&mut self, mode: FailMode) {
         self.0[mode as usize] -= 1;
     }
 
-    /// Reasons that occurred, with how often, in order.
+    /// Reasons that occurred with their counts, in the order of [`FailMode::ALL`].
     pub fn reasons(&self) -> impl Iterator<Item = (FailMode, u64)> + '_ {
         FailMode::ALL.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 
-    /// How often this reason occurred.
     pub fn count(&self, mode: FailMode) -> u64 {
         self.0[mode as usize]
     }
 
-    /// All refusals.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -52,30 +47,29 @@ impl Failures {
     }
 }
 
-/// A possible placement.
+/// A possible placement and its score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed<S> {
-    /// What is best: less is better.
+    /// Lower is better.
     pub score: S,
-    /// The nodes and their new figures.
     pub outcome: Outcome,
 }
 
 impl<S> Placed<S> {
-    /// The nodes, primary first.
+    /// Primary first.
     pub fn nodes(&self) -> Vec<NodeIdx> {
         std::iter::once(self.outcome.primary).chain(self.outcome.secondary).collect()
     }
 }
 
-/// What trying all nodes, or pairs of nodes, came to.
+/// Result of trying an instance on all target nodes or pairs of nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trials<S> {
-    /// The best placement.
+    /// `None` if every placement was refused.
     pub best: Option<Placed<S>>,
-    /// How many placements are acceptable.
+    /// Number of placements that were not refused.
     pub successes: u64,
-    /// Why the others are not.
+    /// Refused placements.
     pub failures: Failures,
 }
 
@@ -86,48 +80,47 @@ impl<S> Default for Trials<S> {
 }
 
 impl<S> Trials<S> {
-    /// The same with another kind of score.
+    /// Converts the score of the best placement.
     pub fn map<T>(self, score: impl FnOnce(S) -> T) -> Trials<T> {
         let best = self.best.map(|b| Placed { score: score(b.score), outcome: b.outcome });
         Trials { best, successes: self.successes, failures: self.failures }
     }
 }
 
-/// Where an instance may go.
+/// Nodes or pairs of nodes to try for an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Targets {
-    /// On one of these nodes.
     Single(Vec<NodeIdx>),
-    /// On a primary and one of its possible secondaries.
     Pairs(PairTargets),
 }
 
-/// Pairs of nodes.
+/// Pairs of primary and secondary. The primaries of a group share one list of secondaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairTargets {
-    /// Lists of possible secondaries, ascending.
+    /// Lists of possible secondaries, each ascending.
     pub partners: Vec<Vec<NodeIdx>>,
-    /// Primaries, ascending, and which list their secondaries are in; a primary is never its own secondary.
+    /// Primaries, ascending, each with the index of its list in `partners`. The list includes the primary
+    /// itself, which is never its own secondary.
     pub primaries: Vec<(NodeIdx, usize)>,
 }
 
-/// Why no placement was even tried.
+/// Reason why no placement is even tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTargets {
-    /// One node wanted, none online.
+    /// One node is needed, but none is online.
     #[error("No online nodes")]
     None,
-    /// Two nodes wanted, no two online in one group.
+    /// Two nodes are needed, but no group has two online.
     #[error("Not enough online nodes")]
     TooFew,
-    /// Neither one nor two nodes wanted.
+    /// Neither one nor two nodes are needed.
     #[error("Unsupported number of nodes, only one or two  supported")]
     Unsupported,
 }
 
 impl Targets {
-    /// The targets among `nodes` (ascending) for an instance that needs `count` nodes; `allowed` restricts
-    /// them by name.
+    /// Targets among the online nodes of `nodes` (ascending) for an instance that needs `count` nodes.
+    /// `allowed` restricts them by name; `None` allows all.
     pub fn new(
         cluster: &Cluster,
         nodes: &[NodeIdx],
@@ -163,33 +156,32 @@ impl Targets {
     }
 }
 
-/// How placements are judged.
+/// Rules for accepting a placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocOptions {
-    /// Place instances even where policies or redundancy suffer.
+    /// Place instances even if policies or redundancy suffer.
     pub ignore_soft_errors: bool,
-    /// Accept only placements after which every node could still be emptied.
+    /// Accept only placements after which every node can still be emptied (global N+1).
     pub capacity_checks: bool,
 }
 
-/// The nodes and instances that a decision looks at: the whole cluster, or one group of it.
+/// Nodes and instances that a decision considers: the whole cluster or one group.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// Nodes whose score counts and that must stay evacuable, ascending.
     pub nodes: Vec<NodeIdx>,
-    /// Number of instances at hand; the reference gives this number to a new one.
+    /// Number of instances in scope. The reference assigns this number to a new instance.
     pub instances: usize,
-    /// The group, if the scope is not the whole cluster.
+    /// `None` for the whole cluster.
     group: Option<cluster::GroupIdx>,
 }
 
 impl Scope {
-    /// Everything.
     pub fn cluster(cluster: &Cluster) -> Self {
         Self { nodes: cluster.node_indices().collect(), instances: cluster.instances.len(), group: None }
     }
 
-    /// One group's nodes, and the instances whose primary is there.
+    /// A group's nodes, and the instances with their primary there.
     pub fn group(cluster: &Cluster, group: cluster::GroupIdx) -> Self {
         Self {
             nodes: cluster.nodes_of(group),
@@ -198,7 +190,7 @@ impl Scope {
         }
     }
 
-    /// The instance that a new one hides, because it gets the same number.
+    /// The existing instance that a new one hides by getting the same number.
     pub(crate) fn hidden(&self, cluster: &Cluster) -> Option<InstanceIdx> {
         let group = self.group?;
         let number = InstanceIdx::from_usize(self.instances);
@@ -207,7 +199,8 @@ impl Scope {
     }
 }
 
-/// Judges placements of new instances in a scope; prepared once, used for any number of instances and targets.
+/// Evaluates placements of new instances in a scope. Prepare it once, then use it for any number of instances
+/// and targets.
 #[derive(Debug)]
 pub struct Allocator {
     board: Board,
@@ -218,7 +211,7 @@ pub struct Allocator {
 }
 
 impl Allocator {
-    /// Looks at the scope as things are. The cluster is left unchanged.
+    /// Prepares an allocator for the current state of the scope. Leaves the cluster unchanged.
     pub fn new(cluster: &mut Cluster, scope: &Scope, options: AllocOptions) -> Self {
         Self {
             board: Board::new(cluster, &scope.nodes),
@@ -229,21 +222,21 @@ impl Allocator {
         }
     }
 
-    /// The same for an instance that exists already: redundancy is judged by its record as it is.
+    /// Adapts the allocator to an instance that already exists: redundancy checks use its record as it is.
     #[must_use]
     pub fn of_existing(self, index: InstanceIdx) -> Self {
         Self { existing: Some(index), ..self }
     }
 
-    /// The score board of the scope.
     pub fn board(&self) -> &Board {
         &self.board
     }
 
-    /// Those of `nodes` that can take `instance`, best first: what becomes of each. Redundancy is not looked at.
+    /// Outcomes of placing `instance` on each of `nodes` that can take it, best first. Ignores redundancy.
     ///
-    /// Each takes constant time, since bounds stand for scores. They differ by rounding alone, so this tells apart all that
-    /// is not equal for practical purposes; of equals the latest comes first.
+    /// Takes constant time per node, because it compares lower bounds instead of exact scores. They differ
+    /// only by rounding, so the order distinguishes everything that isn't equal for practical purposes. Among
+    /// equals, the latest node comes first.
     pub fn ranked(&self, cluster: &Cluster, instance: &Instance, nodes: &[NodeIdx]) -> Vec<Outcome> {
         let (mut judged, attempt) = self.judged(cluster, instance, nodes);
         judged.sort_unstable_by(before);
@@ -272,7 +265,7 @@ impl Allocator {
         (nodes.iter().filter_map(judge).collect(), attempt)
     }
 
-    /// Tries all targets for `instance`, whose tags must have been derived. The cluster is left unchanged.
+    /// Tries all targets for `instance`, whose tags must already be derived. Leaves the cluster unchanged.
     pub fn try_all(&self, cluster: &mut Cluster, instance: &Instance, targets: &Targets) -> Trials<f64> {
         let number = InstanceIdx::from_usize(cluster.instances.len());
         let tentative = Tentative { instance: number, hidden: self.hidden, existing: self.existing };
@@ -294,24 +287,24 @@ impl Allocator {
     }
 }
 
-/// The order of placements by bound, of equals the latest first.
+/// Orders placements by bound; among equals, the latest node comes first.
 fn before(one: &(f64, Change), other: &(f64, Change)) -> Ordering {
     one.0.total_cmp(&other.0).then(other.1.node.cmp(&one.1.node))
 }
 
-/// What becomes of a node if `instance` is put there, if it can be: policies and room are heeded.
+/// Outcome of placing `instance` on `node`; `None` if policies or capacity rule it out.
 pub fn placed_on(cluster: &Cluster, instance: &Instance, node: NodeIdx) -> Option<Outcome> {
     let mut attempt = OnOneNode::new(instance, false);
     let change = attempt.place(cluster, node).ok()?;
     Some(attempt.outcome(change))
 }
 
-/// An instance to be put on one of several nodes.
+/// Tries an instance on one node after another.
 struct OnOneNode<'a> {
     instance: &'a Instance,
     demand: Demand,
     force: bool,
-    /// Group and kind of storage of the last node, and what its policy says: most nodes are alike in these.
+    /// Policy verdict for the group and storage kind of the last node. Cached because most nodes share both.
     policy: Option<((GroupIdx, bool), Result<(), FailMode>)>,
 }
 
@@ -320,7 +313,7 @@ impl<'a> OnOneNode<'a> {
         Self { instance, demand: instance.demand(), force, policy: None }
     }
 
-    /// The figures that result.
+    /// Computes the node's figures with the instance added.
     fn place(&mut self, cluster: &Cluster, node: NodeIdx) -> Result<Change, FailMode> {
         let (target, state) = (cluster.node(node), cluster.state(node));
         let kind = (target.group, target.exclusive_storage);
@@ -345,15 +338,15 @@ impl<'a> OnOneNode<'a> {
     }
 }
 
-/// What becomes of one node if an instance is put there by force, if that is possible.
+/// Outcome of forcing an instance onto a node; `None` if even that is impossible.
 pub(crate) fn by_force(cluster: &Cluster, instance: &Instance, node: NodeIdx) -> Option<Outcome> {
     let mut attempt = OnOneNode::new(instance, true);
     let change = attempt.place(cluster, node).ok()?;
     Some(attempt.outcome(change))
 }
 
-/// Tries single nodes. Equal scores: the latest wins. `acceptable` is asked about the best ones until it
-/// agrees; each refusal counts as [`FailMode::N1`].
+/// Tries single nodes. Among equal scores, the latest node wins. `acceptable` is asked about the best
+/// placements until it agrees; each refusal counts as [`FailMode::N1`].
 pub(crate) fn single(
     cluster: &mut Cluster,
     board: &Board,

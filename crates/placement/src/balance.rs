@@ -1,4 +1,4 @@
-//! Balancing: one best move after another (HT-hbal).
+//! Balancing: makes the best move, one step at a time (HT-hbal).
 
 use cluster::{Cluster, Instance, InstanceIdx, MirrorClass, Move, NodeIdx, Outcome, Probe};
 
@@ -7,28 +7,28 @@ use crate::classes::Classes;
 use crate::score::optimal_score;
 use crate::search;
 
-/// What balancing may do, and when it stops.
+/// Allowed moves and stop conditions of balancing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BalanceOptions {
-    /// Whether moves that copy disks are allowed.
+    /// Allow moves that copy disks.
     pub disk_moves: bool,
-    /// Whether moves that change the primary are allowed.
+    /// Allow moves that change the primary.
     pub instance_moves: bool,
-    /// Leave out moves that migrate a running instance twice or off a healthy node.
+    /// Skip moves that migrate a running instance twice or off a healthy node.
     pub restricted_migration: bool,
-    /// Move only what is on offline nodes.
+    /// Move only instances with an offline node.
     pub evacuate_only: bool,
-    /// Leave out moves that copy from a node whose data cannot be read. The reference tries them.
+    /// Skip moves that copy from a node whose data cannot be read. The reference tries them.
     pub readable_only: bool,
-    /// Place instances even where policies or redundancy suffer.
+    /// Place instances even if policies or redundancy suffer.
     pub ignore_soft_errors: bool,
-    /// Once the score is not above this, a step must gain [`Self::min_gain`] to be taken.
+    /// At or below this score, a step must gain at least [`Self::min_gain`].
     pub min_gain_limit: f64,
-    /// The least gain of a step; see [`Self::min_gain_limit`].
+    /// Minimum gain of a step; see [`Self::min_gain_limit`].
     pub min_gain: f64,
-    /// Stop when the score is within this of the optimum.
+    /// Stop when the score is within this distance of the optimum.
     pub min_score: f64,
-    /// At most this many moves; no limit if `None`.
+    /// Maximum number of moves; `None` means no limit.
     pub max_moves: Option<usize>,
 }
 
@@ -52,29 +52,25 @@ impl Default for BalanceOptions {
 /// A move that balancing decided on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Which instance.
     pub instance: InstanceIdx,
-    /// How it moves.
     pub mov: Move,
-    /// Its nodes before.
+    /// Primary and secondary before the move.
     pub from: (NodeIdx, Option<NodeIdx>),
-    /// Its nodes afterwards.
+    /// Primary and secondary after the move.
     pub to: (NodeIdx, Option<NodeIdx>),
-    /// The score afterwards.
+    /// Score after the move.
     pub score: f64,
 }
 
-/// Which moves of one instance are tried, in this order: the plain failover first, then for every online node
-/// that it does not use, ascending, the kinds in [`Self::kinds`].
+/// Moves to try for one instance, in this order: first the plain failover; then, for each online node that
+/// the instance doesn't use, ascending, the kinds in [`Self::kinds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Candidates {
-    /// Whether a plain failover is tried.
     pub failover: bool,
-    /// Kinds of move to another node.
     pub kinds: &'static [Kind],
 }
 
-/// The kinds of move to another node, in the order of trial.
+/// Kinds of move to another node, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     FailoverTo,
@@ -97,7 +93,7 @@ impl Kind {
 }
 
 impl Candidates {
-    /// Whether a move is among those to be tried.
+    /// Whether a move is one of the candidates.
     pub(crate) fn allow(&self, mov: Move) -> bool {
         let kind = match mov {
             Move::Failover => return self.failover,
@@ -110,7 +106,7 @@ impl Candidates {
         self.kinds.contains(&kind)
     }
 
-    /// The moves that the options allow for an instance.
+    /// Candidates that the options allow for an instance.
     pub(crate) fn of(cluster: &Cluster, instance: &Instance, options: &BalanceOptions) -> Self {
         use Kind::{FailoverAndReplace, FailoverTo, ReplaceAndFailover, ReplacePrimary, ReplaceSecondary};
         let none = Self { failover: false, kinds: &[] };
@@ -154,7 +150,7 @@ pub struct Balancer<'a> {
     pub(crate) options: BalanceOptions,
     pub(crate) board: Board,
     pub(crate) classes: Classes,
-    /// From this many instances on, the search is spread over threads; tests lower it.
+    /// Number of instances from which the search is spread over threads. Tests lower it.
     pub(crate) parallel_from: usize,
     optimal: f64,
     score: f64,
@@ -162,7 +158,8 @@ pub struct Balancer<'a> {
 }
 
 impl<'a> Balancer<'a> {
-    /// A run over `nodes` and those of `instances` that may be moved, both ascending.
+    /// Prepares a run over `nodes` that moves only the movable, auto-balanced instances of `instances`. Both
+    /// lists are ascending.
     pub fn new(
         cluster: &'a mut Cluster,
         nodes: &[NodeIdx],
@@ -194,32 +191,31 @@ impl<'a> Balancer<'a> {
         }
     }
 
-    /// The score as things are.
+    /// Current score.
     pub fn score(&self) -> f64 {
         self.score
     }
 
-    /// The score board as things are.
     pub fn board(&self) -> &Board {
         &self.board
     }
 
-    /// The cluster as things are.
     pub fn cluster(&self) -> &Cluster {
         self.cluster
     }
 
-    /// The score that no arrangement can beat.
+    /// Score that no arrangement can beat.
     pub fn optimal(&self) -> f64 {
         self.optimal
     }
 
-    /// Whether there is nothing to do from the start.
+    /// Whether the score is already less than `min_score` above the optimum, so that no move is needed.
     pub fn well_balanced(&self) -> bool {
         self.score - self.optimal < self.options.min_score
     }
 
-    /// Whether the score is more than `min_score` above the optimum. With `-e NaN` no comparison holds, so nothing moves.
+    /// Whether the score is more than `min_score` above the optimum. With `-e NaN` no comparison holds, so
+    /// nothing moves.
     pub(crate) fn can_improve(&self) -> bool {
         self.score > self.optimal + self.options.min_score
     }
@@ -229,7 +225,7 @@ impl<'a> Balancer<'a> {
         self.score > self.options.min_gain_limit || gain >= self.options.min_gain
     }
 
-    /// Decides on the next move and makes it; `None` when balancing is done.
+    /// Chooses the next move and makes it; `None` when balancing is done.
     pub fn step(&mut self) -> Option<Step> {
         if !self.can_improve() || self.options.max_moves.is_some_and(|limit| self.moves >= limit) {
             return None;
@@ -252,26 +248,27 @@ impl<'a> Balancer<'a> {
         Some(Step { instance: best.instance, mov: best.mov, from, to, score: best.score })
     }
 
-    /// Whether the options leave the instance a move at this time.
+    /// Whether the options allow the instance to move now: with `evacuate_only`, one of its nodes must be
+    /// offline.
     pub(crate) fn eligible(&self, index: InstanceIdx) -> bool {
         !self.options.evacuate_only
             || self.cluster.instance(index).involved_nodes().any(|n| self.cluster.node(n).offline)
     }
 
-    /// The exact score of an outcome for an instance.
+    /// Exact score after an outcome.
     pub(crate) fn exact(&self, index: InstanceIdx, outcome: &Outcome) -> f64 {
         let located = self.board.located_delta_of(self.cluster, self.cluster.instance(index), outcome);
         self.board.exact(self.cluster, outcome.changes(), located)
     }
 
-    /// A lower bound of the score of an outcome for an instance.
+    /// Lower bound of [`Self::exact`].
     pub(crate) fn lower_bound(&self, index: InstanceIdx, outcome: &Outcome) -> f64 {
         let located = self.board.located_delta_of(self.cluster, self.cluster.instance(index), outcome);
         self.board.lower_bound(self.cluster, outcome.changes(), located)
     }
 }
 
-/// The score that no arrangement of the instances on `nodes` can beat.
+/// Score that no arrangement of the instances on `nodes` can beat.
 pub fn optimal_of(cluster: &Cluster, nodes: &[NodeIdx]) -> f64 {
     let figures = nodes.iter().map(|n| {
         let reserved: i64 = cluster.state(*n).peers.iter().map(|(_, memory)| *memory).sum();

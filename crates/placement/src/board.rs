@@ -1,26 +1,27 @@
-//! A score board: the score of a set of nodes, and what it becomes when up to a few nodes change.
+//! Score board: the score of a set of nodes, now and after changes to a few of them.
 //!
-//! [`Board::exact`] is the canonical formula, bit for bit. [`Board::lower_bound`] is a rigorous bound in constant
-//! time: a candidate whose bound is above the best exact score cannot win, not even a tie (HT-score).
+//! [`Board::exact`] is the canonical formula, bit for bit. [`Board::lower_bound`] is a rigorous bound in
+//! constant time: a candidate whose bound is above the best exact score cannot win, not even a tie
+//! (HT-score).
 
 use cluster::{Change, Cluster, Figures, Instance, Node, NodeIdx, Outcome, TagId};
 
 use crate::located::Located;
 use crate::score::{Counts, DEVIATIONS, LANE_WEIGHT, RESERVED_MEMORY_LANE, Row, Values, row};
 
-/// Where a node is on a board.
+/// A node's place on a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
-    /// Not among the board's nodes.
+    /// Not one of the board's nodes.
     Absent,
-    /// Among them, but its ratios do not count.
+    /// On the board, but its ratios don't count.
     Offline,
-    /// At this position among the online nodes.
+    /// Online, at this position among the online nodes.
     Online(u32),
 }
 
-/// What changes do to the lanes: by how much values move in total, the new sum of squared distances from the *old*
-/// mean, and the largest magnitude.
+/// Effect of changes on the lanes: the total change of values, the new sum of squared distances from the
+/// *old* mean, and the largest magnitude.
 #[derive(Clone, Copy, Debug)]
 pub struct Effect {
     moved: Row,
@@ -28,12 +29,12 @@ pub struct Effect {
     magnitude: Row,
 }
 
-/// Factors that turn a node's figures into its row without dividing, which is good enough for bounds.
+/// Factors that turn a node's figures into its row without divisions. Accurate enough for bounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     memory: f64,
     disk: f64,
-    /// 1 where there is no disk (or spindle) to be a fraction of, which counts as all free.
+    /// 1 if the node has no disk (or spindles), which counts as all free; otherwise 0.
     no_disk: f64,
     cpus: f64,
     spindles: f64,
@@ -51,13 +52,13 @@ impl Scale {
         }
     }
 
-    /// The share of a node's memory that a MiB reserved takes.
+    /// Share of the node's memory that one reserved MiB takes.
     #[inline]
     pub fn reserved(&self) -> f64 {
         self.memory
     }
 
-    /// [`row`], but for a few units in the last place.
+    /// Same as [`row`] up to a few units in the last place.
     #[inline]
     pub fn row(&self, node: &Node, figures: &Figures) -> Row {
         let (free, booked_free) = if node.exclusive_storage {
@@ -91,11 +92,11 @@ pub struct Board {
     rows: Vec<Row>,
     scales: Vec<Scale>,
     counts: Counts,
-    /// What each of the board's nodes has of them, by index of the node.
+    /// Counts contributed by each of the board's nodes, by node index.
     shares: Vec<Counts>,
     located: Located,
     values: Values,
-    /// Everything is finite, so bounds hold.
+    /// Whether all values are finite, so that bounds hold.
     bounded: bool,
     mean: Row,
     /// Sum of squared distances from the mean.
@@ -104,11 +105,11 @@ pub struct Board {
     reserved_sum: f64,
 }
 
-/// Unit of rounding of binary64.
+/// Unit roundoff of binary64.
 const UNIT: f64 = 1.110_223_024_625_156_5e-16;
 
 impl Board {
-    /// The board of `nodes`, ascending.
+    /// `nodes` must be ascending.
     pub fn new(cluster: &Cluster, nodes: &[NodeIdx]) -> Self {
         let mut slots = vec![Slot::Absent; cluster.nodes.len()];
         let mut rows = Vec::with_capacity(nodes.len());
@@ -151,7 +152,7 @@ impl Board {
         board
     }
 
-    /// Takes a change of the cluster over; `cluster` is the cluster *after* it.
+    /// Adopts a change of the cluster. `cluster` is the state *after* the change.
     pub fn update(&mut self, cluster: &Cluster, nodes: &[NodeIdx], changed: &[NodeIdx]) {
         if cluster_has_located_tags(cluster, changed) {
             *self = Self::new(cluster, nodes);
@@ -189,12 +190,12 @@ impl Board {
         Values { deviations: passes.deviations(), counts, reserved_total: passes.sums[RESERVED_MEMORY_LANE] }
     }
 
-    /// The values of all components as things are.
+    /// Current values of all components.
     pub fn values(&self) -> &Values {
         &self.values
     }
 
-    /// The score as things are.
+    /// Current score.
     pub fn score(&self) -> f64 {
         self.values.score()
     }
@@ -229,7 +230,7 @@ impl Board {
         self.bounded
     }
 
-    /// The position of a node among the online nodes of the board.
+    /// Position of a node among the board's online nodes; `None` if it is offline or not on the board.
     #[inline]
     pub fn online_slot(&self, node: NodeIdx) -> Option<usize> {
         match self.slots[node.at()] {
@@ -238,7 +239,7 @@ impl Board {
         }
     }
 
-    /// How a placement changes the (location, exclusion) count: `tags` leave `from` and arrive at `to`.
+    /// Change of the (location, exclusion) count when `tags` leave `from` and arrive at `to`.
     pub fn located_delta(
         &self,
         cluster: &Cluster,
@@ -255,7 +256,7 @@ impl Board {
         self.located.delta(tags, locations(from), locations(to))
     }
 
-    /// As [`Self::located_delta`] for a new instance.
+    /// [`Self::located_delta`] for a new instance.
     pub fn located_delta_of_new(&self, cluster: &Cluster, instance: &Instance, primary: NodeIdx) -> i64 {
         if instance.forthcoming {
             return 0;
@@ -263,7 +264,7 @@ impl Board {
         self.located_delta(cluster, &instance.exclusion_tags, None, Some(primary))
     }
 
-    /// As [`Self::located_delta`] for a move of `instance`.
+    /// [`Self::located_delta`] for a move of `instance`.
     #[inline]
     pub fn located_delta_of(&self, cluster: &Cluster, instance: &Instance, outcome: &Outcome) -> i64 {
         if instance.exclusion_tags.is_empty() || instance.forthcoming || instance.primary == outcome.primary {
@@ -272,7 +273,6 @@ impl Board {
         self.located_delta(cluster, &instance.exclusion_tags, Some(instance.primary), Some(outcome.primary))
     }
 
-    /// The counts after `changes`.
     #[inline]
     pub fn counts_with(&self, cluster: &Cluster, changes: &[Change], located_delta: i64) -> Counts {
         let mut counts = self.counts;
@@ -288,7 +288,7 @@ impl Board {
         counts
     }
 
-    /// The canonical values after `changes`.
+    /// Canonical values of all components after `changes`; at most four nodes change.
     pub fn exact_values(&self, cluster: &Cluster, changes: &[Change], located_delta: i64) -> Values {
         let mut substitutes: [(usize, Row); 4] = [(usize::MAX, [0.0; 14]); 4];
         let mut used = 0;
@@ -304,19 +304,19 @@ impl Board {
         self.values_from(&passes, self.counts_with(cluster, changes, located_delta))
     }
 
-    /// The canonical score after `changes`; at most four nodes change.
+    /// Canonical score after `changes`; at most four nodes change.
     pub fn exact(&self, cluster: &Cluster, changes: &[Change], located_delta: i64) -> f64 {
         self.exact_values(cluster, changes, located_delta).score()
     }
 
-    /// A lower bound of [`Self::exact`], in constant time; minus infinity where no bound holds.
+    /// Lower bound of [`Self::exact`], in constant time; minus infinity if no bound holds.
     #[inline]
     pub fn lower_bound(&self, cluster: &Cluster, changes: &[Change], located_delta: i64) -> f64 {
         let effect = self.effect(cluster, changes.iter());
         self.bound(&effect, self.counts_with(cluster, changes, located_delta))
     }
 
-    /// What changes do to the lanes.
+    /// Effect of changes, each of a different node.
     #[inline]
     pub fn effect<'a>(&self, cluster: &Cluster, changes: impl Iterator<Item = &'a Change>) -> Effect {
         let mut effect = Effect { moved: [0.0; 14], squares: self.squares, magnitude: self.magnitude };
@@ -326,7 +326,7 @@ impl Board {
         effect
     }
 
-    /// Adds the effect of one more change, of another node than those before.
+    /// Adds the effect of one more change, whose node must differ from those before it.
     #[inline]
     pub fn add_effect(&self, cluster: &Cluster, change: &Change, effect: &mut Effect) {
         let Some(slot) = self.online_slot(change.node) else { return };
@@ -361,7 +361,7 @@ impl Board {
         total - self.sum_slack(total)
     }
 
-    /// Bound of the relative rounding error of a variance, to be multiplied by the squared magnitude.
+    /// Bound of the relative rounding error of a variance; multiply it by the squared magnitude.
     #[inline]
     pub fn rounding(&self) -> f64 {
         (64.0 + 4.0 * self.rows.len() as f64) * UNIT
@@ -383,7 +383,7 @@ fn cluster_has_located_tags(cluster: &Cluster, changed: &[NodeIdx]) -> bool {
     changed.iter().any(|n| !cluster.node(*n).locations.is_empty())
 }
 
-/// Results of the two passes over all rows.
+/// Results of [`two_passes`].
 struct Passes {
     n: f64,
     sums: Row,
@@ -401,8 +401,8 @@ impl Passes {
     }
 }
 
-/// Sums, then squared distances from the mean, each lane strictly left to right; `substitutes` (sorted by
-/// slot) stand in for rows.
+/// Sums the values, then the squared distances from the mean, each lane strictly left to right. `substitutes`
+/// (sorted by slot) replace rows.
 fn two_passes(rows: &[Row], substitutes: &[(usize, Row)]) -> Passes {
     let n = rows.len() as f64;
     let mut sums = [0.0; 14];

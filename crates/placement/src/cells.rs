@@ -1,9 +1,9 @@
-//! Cells: online nodes that are alike in what the search treats exactly rather than by a chord.
+//! Cells: sets of online nodes that are equal in everything the search treats exactly rather than by a chord.
 //!
-//! Nodes of a cell have the same location tags and, where this makes few enough cells, the same load. Late in a
-//! balancing run most nodes have equal numbers of primaries and secondaries, the deviations of the load are
-//! small, and a chord would be a poor bound; but then there are few cells, and the load's part of the score can
-//! be tabulated by the cells of the node that a copy leaves and of the one that it comes to.
+//! The nodes of a cell have the same location tags and, if this makes few enough cells, the same load. Late
+//! in a balancing run most nodes have equal numbers of primaries and secondaries, the deviations of the load
+//! are small, and a chord would be a poor bound. But then there are few cells, and the load's part of the
+//! score can be tabulated by the cells of the node that a copy leaves and of the node that it moves to.
 
 use std::collections::HashMap;
 
@@ -12,27 +12,28 @@ use cluster::{Cluster, NodeIdx, TagId, Utilisation};
 use crate::board::Board;
 use crate::score::LANE_WEIGHT;
 
-/// Lanes of the load; the disk load changes with mirrors, the others only with primaries.
+/// Load lanes. The disk load (lane 6) changes with mirrors, the others only with primaries.
 pub(crate) const LOAD_LANES: [usize; 4] = [4, 5, 6, 7];
 const DISK_LOAD_LANE: usize = 6;
-/// Loads are told apart only if all tables together have no more entries than this.
+/// Maximum number of entries in all tables together. If splitting nodes by load needs more, they aren't
+/// split.
 const MOST_ENTRIES: usize = 64 * 64;
 
-/// The cells of a step.
+/// The cells of one balancing step.
 #[derive(Clone, Debug)]
 pub(crate) struct Cells {
-    /// The cell of each online node, by position.
+    /// Cell of each online node, by position.
     pub of: Vec<u32>,
-    /// Some node of each cell.
+    /// One node of each cell.
     pub nodes: Vec<NodeIdx>,
-    /// Whether nodes of a cell have the same load.
+    /// Whether the nodes of a cell have the same load.
     pub by_load: bool,
     /// Whether no node has location tags.
     pub plain: bool,
 }
 
 impl Cells {
-    /// The cells of `online` nodes; there will be `tables` tables of the load.
+    /// Cells of the `online` nodes. `tables` is the number of load tables that will be built.
     pub fn new(cluster: &Cluster, board: &Board, online: &[NodeIdx], tables: usize) -> Self {
         let plain = online.iter().all(|n| cluster.node(*n).locations.is_empty());
         let most = (MOST_ENTRIES / tables.max(1)).isqrt();
@@ -44,7 +45,7 @@ impl Cells {
         .unwrap_or_else(|| Self { of: Vec::new(), nodes: Vec::new(), by_load: false, plain })
     }
 
-    /// `None` if there are too many cells by load.
+    /// `None` if splitting by load makes too many cells.
     fn partition(
         cluster: &Cluster,
         online: &[NodeIdx],
@@ -71,8 +72,8 @@ impl Cells {
     }
 }
 
-/// The load's part of the score, by the cells of the node left and the node reached; the last row and column
-/// stand for a node that does not count, or for no node at all.
+/// The load's part of the score, by the cells of the node left and the node reached. The last row and column
+/// stand for a node that doesn't count, or for no node at all.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadTable {
     width: usize,
@@ -81,7 +82,7 @@ pub(crate) struct LoadTable {
 }
 
 impl LoadTable {
-    /// The table for instances that add `asked` to the load.
+    /// Table for instances that add `asked` to the load.
     pub fn new(board: &Board, cells: &Cells, asked: Utilisation) -> Self {
         let width = cells.nodes.len() + 1;
         let mut table = Self { width, primary: Vec::new(), mirror: Vec::new() };
@@ -116,27 +117,27 @@ impl LoadTable {
         table
     }
 
-    /// The cell number that stands for no node.
+    /// Cell number that stands for no node.
     pub fn nowhere(&self) -> usize {
         self.width - 1
     }
 
-    /// CPU, memory and network load once a primary has left one cell for another.
+    /// CPU, memory and network load after a primary moves from cell `left` to cell `reached`.
     pub fn primary(&self, left: usize, reached: usize) -> f64 {
         self.primary[left * self.width + reached]
     }
 
-    /// Disk load once a copy has left one cell for another.
+    /// Disk load after a copy moves from cell `left` to cell `reached`.
     pub fn mirror(&self, left: usize, reached: usize) -> f64 {
         self.mirror[left * self.width + reached]
     }
 
-    /// [`Self::primary`] for all cells reached.
+    /// [`Self::primary`] for every cell reached.
     pub fn primary_row(&self, left: usize) -> &[f64] {
         &self.primary[left * self.width..][..self.width - 1]
     }
 
-    /// [`Self::mirror`] for all cells reached.
+    /// [`Self::mirror`] for every cell reached.
     pub fn mirror_row(&self, left: usize) -> &[f64] {
         &self.mirror[left * self.width..][..self.width - 1]
     }

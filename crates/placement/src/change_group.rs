@@ -7,21 +7,21 @@ use crate::allocate::{AllocOptions, Allocator, Scope, Targets};
 use crate::evacuate::{Destination, EvacuateError, EvacuateMode, evacuate};
 use crate::groups::{self, GroupChoice};
 
-/// Why an instance stays.
+/// Reason why an instance cannot change its group.
 #[derive(Clone, Debug, Error)]
 pub enum ChangeGroupError {
     /// None of the target groups has nodes.
     #[error("no groups for evacuation")]
     NoGroups,
-    /// No target group can take it; what came of each.
+    /// No target group can take it. Holds the result of each group.
     #[error("no target group can take the instance")]
     NoRoom(Box<GroupChoice<f64>>),
-    /// The chosen group could take a new instance of this shape, but this one cannot get there.
+    /// The chosen group could take a new instance of this shape, but this one cannot move there.
     #[error(transparent)]
     Stuck(#[from] EvacuateError),
 }
 
-/// The groups that the instances may go to: the wanted ones (or all), without those they are in.
+/// Groups that the instances can move to: the wanted groups (all if empty), except those they are in.
 pub fn target_groups(cluster: &Cluster, instances: &[InstanceIdx], wanted: &[GroupIdx]) -> Vec<GroupIdx> {
     let mut groups: Vec<GroupIdx> =
         if wanted.is_empty() { cluster.group_indices().collect() } else { wanted.to_vec() };
@@ -31,8 +31,9 @@ pub fn target_groups(cluster: &Cluster, instances: &[InstanceIdx], wanted: &[Gro
     groups
 }
 
-/// Moves one instance to the best of `groups`; a refusal changes nothing. `allowed` restricts, by name, the nodes
-/// that the choice of the group is based on, as the reference has it; the moves then use any node of the group.
+/// Moves one instance to the best of `groups`. A refusal changes nothing. `allowed` restricts, by name, only
+/// the nodes on which the choice of the group is based, as in the reference. The moves then use any node of
+/// the group.
 pub fn change_group(
     cluster: &mut Cluster,
     index: InstanceIdx,

@@ -1,29 +1,29 @@
 //! The chord of a lane's deviation: a linear lower bound on a range.
 //!
 //! Let V be the sum of squared distances of a lane's values from their mean. A candidate that changes a few
-//! values makes n times the variance V + d. The deviation √((V + d) / n) is concave in d, so between two
+//! values turns n times the variance into V + d. The deviation √((V + d) / n) is concave in d, so between two
 //! points it lies above the line through them, whose value is linear in d. See [`crate::minorant`].
 
 use crate::board::Board;
 use crate::score::LANE_WEIGHT;
 
-/// Relative slack for the roundings of a bound's own sums.
+/// Relative slack for rounding in a bound's own sums.
 pub(crate) const SLACK: f64 = 1e-11;
 
-/// How candidates may change a lane.
+/// Range of the changes that candidates make to a lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
-    /// Least sum, over the nodes touched, of what they add to V by distances from the old mean.
+    /// Minimum sum, over the nodes touched, of their additions to V, measured from the old mean.
     pub low: f64,
-    /// Greatest such sum.
+    /// Maximum of that sum.
     pub high: f64,
-    /// Greatest (Σδ)²/n, where δ are the changes of values: what the move of the mean takes off V.
+    /// Maximum (Σδ)²/n, where δ are the changes of values: the reduction of V when the mean moves.
     pub drift: f64,
-    /// By how much a value may grow in magnitude.
+    /// Maximum growth of a value in magnitude.
     pub reach: f64,
 }
 
-/// A line below a lane's weighted deviation: `at_rest + slope · (what is added to V)`.
+/// A line below a lane's weighted deviation: `at_rest + slope · (addition to V)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Chord {
     pub at_rest: f64,
@@ -31,22 +31,22 @@ pub(crate) struct Chord {
 }
 
 impl Chord {
-    /// The chord for a range of changes; holds whatever the roundings of canonical and approximate sums.
+    /// The chord for a range of changes. It holds despite all rounding in canonical and approximate sums.
     pub fn new(board: &Board, lane: usize, range: Range) -> Self {
         let n = board.online() as f64;
         let slack = n * variance_slack(board, lane, range.reach);
         let squares = board.squares()[lane];
         let root = |d: f64| ((squares + d - slack).max(0.0) / n).sqrt() * LANE_WEIGHT[lane];
         let least = range.low - range.drift;
-        // Below `slack - squares` the root is 0. It must be so at that very point too, where what cancels
-        // leaves a residue: its root, though tiny, would lift the chord above scores of 0.
+        // Below `slack - squares` the root is 0. At that very point it must be 0 too, but cancellation leaves
+        // a residue. Its root, though tiny, would lift the chord above scores of 0.
         let (low, at_low) =
             if least > slack - squares { (least, root(least)) } else { (slack - squares, 0.0) };
         let slope = if range.high > low { (root(range.high) - at_low) / (range.high - low) } else { 0.0 };
         if slope > 0.0 {
             Self { at_rest: at_low - slope * (low + range.drift), slope }
         } else {
-            // Nothing is known but that the deviation does not fall below its least value.
+            // All that is known is that the deviation doesn't fall below its minimum.
             Self { at_rest: root(least), slope: 0.0 }
         }
     }

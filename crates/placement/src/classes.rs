@@ -1,23 +1,23 @@
 //! Instances that look alike to the search.
 //!
-//! A *class* is a set of instances that ask the same of a node; a *shape* is a class without its utilisation,
-//! which decides where such an instance fits.
+//! A *class* is a set of instances with equal demands on a node. A *shape* is a class without its
+//! utilization; it decides where such instances fit.
 
 use std::collections::HashMap;
 
 use cluster::{Cluster, Demand, InstanceIdx, NodeIdx, TagEffect, Utilisation};
 
-/// Whether a node takes instances of a shape, by role and force. A node that refuses here refuses every
-/// such instance; one that accepts may still refuse for tags, or for what it reserves already.
+/// Whether a node takes instances of a shape, by role and force. A node that refuses here refuses every such
+/// instance. A node that accepts can still refuse one because of its tags or existing reservations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fits {
-    /// As primary: strictly, forced.
+    /// As primary: strict, forced.
     pub primary: [bool; 2],
-    /// As secondary: strictly, forced.
+    /// As secondary: strict, forced.
     pub secondary: [bool; 2],
 }
 
-/// What instances of a class ask, without utilisation, and where it fits.
+/// Demand of a class without utilization, and the nodes where it fits.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     demand: Demand,
@@ -25,27 +25,25 @@ pub(crate) struct Shape {
     pub fits: Vec<Fits>,
 }
 
-/// Instances that ask the same.
+/// Instances with equal demands.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
-    /// What they ask.
     pub demand: Demand,
-    /// Position of their shape.
+    /// Index into [`Classes::shapes`].
     pub shape: usize,
-    /// Position of their load among [`Classes::loads`].
+    /// Index into [`Classes::loads`].
     pub load: usize,
-    /// The instances, ascending.
+    /// Ascending.
     pub instances: Vec<InstanceIdx>,
 }
 
 /// All classes and shapes of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Classes {
-    /// The classes, in order of their first instance.
+    /// In order of their first instance.
     pub all: Vec<Class>,
-    /// The shapes.
     pub shapes: Vec<Shape>,
-    /// What instances add to the load of a node: each combination once.
+    /// Loads that instances add to a node, each combination once.
     pub loads: Vec<Utilisation>,
 }
 
@@ -67,7 +65,7 @@ fn shape_key(demand: &Demand) -> ShapeKey {
 }
 
 impl Classes {
-    /// Sorts out `instances`; `online` are the nodes that may be targets, ascending.
+    /// Classifies `instances`. `online` are the possible target nodes, ascending.
     pub fn new(cluster: &Cluster, instances: &[InstanceIdx], online: &[NodeIdx]) -> Self {
         let mut classes: Vec<Class> = Vec::new();
         let mut shapes: Vec<Shape> = Vec::new();
@@ -99,7 +97,7 @@ impl Classes {
         Self { all: classes, shapes, loads }
     }
 
-    /// Takes a change of the online nodes at `positions` over.
+    /// Adopts changes of the online nodes at `positions`.
     pub fn update(&mut self, cluster: &Cluster, online: &[NodeIdx], positions: &[usize]) {
         for shape in &mut self.shapes {
             for &position in positions {
@@ -112,7 +110,8 @@ impl Classes {
 fn fits(cluster: &Cluster, demand: &Demand, index: NodeIdx) -> Fits {
     let (node, figures) = (cluster.node(index), cluster.figures(index));
     let primary = |force| figures.add_primary(node, demand, TagEffect::default(), 0, force).is_ok();
-    // A node refuses the more, the more it reserves already for the same primary.
+    // The more a node already reserves for the same primary, the sooner it refuses. 0 is the most lenient
+    // case.
     let secondary = |force| figures.add_secondary(node, demand, 0, force, false).is_ok();
     Fits { primary: [primary(false), primary(true)], secondary: [secondary(false), secondary(true)] }
 }

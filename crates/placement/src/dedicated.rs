@@ -1,8 +1,7 @@
 //! Allocation on dedicated nodes, where storage belongs to one instance (HT-dedicated).
 //!
-//! The aim is to keep the cluster as available as possible for further instances of the sizes that the policy
-//! names: lose as few possible allocations of large instances as can be, then leave as little disk over as can
-//! be.
+//! The goal is to keep the cluster available for further instances of the sizes that the policy names: lose
+//! as few possible allocations of large instances as possible, then leave as little disk over as possible.
 
 use cluster::{
     AllocPolicy, Change, Cluster, DiskTemplate, FailMode, Figures, GroupIdx, ISpec, Instance, Node, NodeIdx,
@@ -11,17 +10,18 @@ use cluster::{
 
 use crate::allocate::{Placed, Targets, Trials};
 
-/// What a placement loses: per size of the policy (largest disk first), how many instances of that size fit no
-/// more; then the disk left over, MiB. Less is better.
+/// Allocations lost by a placement: for each size of the policy (largest disk first), the number of instances
+/// that no longer fit; then the disk left over, MiB. Lower is better.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LostAllocations {
-    /// Possible allocations lost, by decreasing size.
+    /// By decreasing size.
     pub lost: Vec<i64>,
     /// Disk left on the chosen nodes, MiB.
     pub disk_left: i64,
 }
 
-/// Whether `hail` compares placements so: all nodes that could be chosen have exclusive storage.
+/// Whether `hail` compares placements by lost allocations, because all nodes that could be chosen have
+/// exclusive storage.
 pub fn is_dedicated(cluster: &Cluster, only: Option<GroupIdx>) -> bool {
     let relevant = |group| match only {
         Some(only) => group == only,
@@ -30,10 +30,10 @@ pub fn is_dedicated(cluster: &Cluster, only: Option<GroupIdx>) -> bool {
     cluster.nodes.iter().all(|node| node.exclusive_storage || !relevant(node.group))
 }
 
-/// A node takes at most this many test instances; keeps degenerate policies (all sizes 0) finite.
+/// Maximum number of test instances on a node. Keeps degenerate policies (all sizes 0) finite.
 const MOST_TEST_INSTANCES: i64 = 1 << 20;
 
-/// The smallest instances of each interval of the policy, largest disk first.
+/// The minimum instance of each interval of the policy, largest disk first.
 fn test_instances(policy: &Policy) -> Vec<Instance> {
     let mut sizes: Vec<ISpec> = policy.minmax.iter().map(|pair| pair.min).collect();
     sizes.sort_by_key(|spec| std::cmp::Reverse(spec.disk_size));
@@ -49,7 +49,7 @@ fn test_instances(policy: &Policy) -> Vec<Instance> {
         .collect()
 }
 
-/// How many instances of each size still fit.
+/// Number of instances of each size that still fit.
 pub fn allocation_vector(policy: &Policy, node: &Node, figures: &Figures) -> Vec<i64> {
     test_instances(policy)
         .iter()
@@ -76,7 +76,7 @@ fn loss(policy: &Policy, node: &Node, before: &Figures, after: &Figures) -> Lost
     LostAllocations { lost, disk_left: after.free_disk }
 }
 
-/// Tries all targets. Equal losses: the latest wins.
+/// Tries all targets. Among equal losses, the latest wins.
 pub fn try_all(
     cluster: &Cluster,
     instance: &Instance,

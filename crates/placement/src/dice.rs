@@ -1,6 +1,6 @@
-//! Numbers that look random and are the same every time, for searches that try things at random.
+//! Reproducible pseudorandom numbers for randomized searches.
 
-/// A sequence of numbers that its seed determines (Steele, Lea and Flood's `SplitMix64`).
+/// Pseudorandom sequence determined by its seed (Steele, Lea and Flood's `SplitMix64`).
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(pub u64);
 
@@ -13,12 +13,12 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`; 0 if there is none.
+    /// A number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
     }
 
-    /// A number in the half-open interval from 0 to 1.
+    /// A number from 0 (inclusive) to 1 (exclusive).
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -29,15 +29,16 @@ impl Dice {
     }
 }
 
-/// The natural logarithm of a positive number to some ten digits.
+/// Natural logarithm of a positive number to about ten digits.
 ///
-/// That of the standard library differs between machines in the last bit, and a search with it as well.
+/// The standard library's result differs between machines in the last bit, and so would a search that used
+/// it.
 fn natural_logarithm(x: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     const ONE: u64 = 1023 << 52;
     let exponent = (x.to_bits() >> 52) as i64 - 1023;
     let mantissa = f64::from_bits(x.to_bits() & MANTISSA | ONE);
-    // The series of the inverse hyperbolic tangent, from its last term.
+    // Series of the inverse hyperbolic tangent, starting with its last term.
     let z = (mantissa - 1.0) / (mantissa + 1.0);
     let square = z * z;
     let series = (0..=9).rev().fold(0.0, |sum, term| sum * square + 1.0 / f64::from(2 * term + 1));

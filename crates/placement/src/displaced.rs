@@ -1,22 +1,21 @@
-//! What becomes of the instances of a lost node (HT-redundancy).
+//! Instances displaced by the loss of their node (HT-redundancy).
 
 use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, MirrorClass, NodeIdx};
 
 use crate::evacuation::{Evacuation, Room, Size};
 
-/// How an instance survives the loss of its node.
+/// Way in which an instance survives the loss of its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rescue {
     /// It fails over to its secondary.
     Failover,
-    /// It is started elsewhere from shared storage.
+    /// It starts elsewhere from shared storage.
     Evacuate,
     /// It is created again.
     Recreate,
 }
 
 impl Rescue {
-    /// By how its disks are stored.
     pub fn of(template: DiskTemplate) -> Self {
         match (template, template.mirror()) {
             (_, MirrorClass::Internal) => Self::Failover,
@@ -26,7 +25,7 @@ impl Rescue {
     }
 }
 
-/// Instances of a lost node that are to be started or created elsewhere.
+/// Instances of a lost node that must be started or created elsewhere.
 #[derive(Default)]
 pub(crate) struct Displaced {
     /// To be started, in order.
@@ -36,7 +35,7 @@ pub(crate) struct Displaced {
 }
 
 impl Displaced {
-    /// Adds an instance; the latest of the list comes first.
+    /// Adds an instance. Must be called for the latest in the node's list first.
     pub fn add(&mut self, index: InstanceIdx, instance: &Instance) {
         let size = Size::of(instance);
         if Rescue::of(instance.template) == Rescue::Evacuate {
@@ -46,12 +45,11 @@ impl Displaced {
         }
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.evacuated.is_empty() && self.recreated.is_empty()
     }
 
-    /// Where they may go when `node` is lost, and `left` is the memory left on the other nodes; nothing if some
+    /// Evacuation after the loss of `node`, where `left` is the memory left on all other nodes; `None` if an
     /// instance has a negative size.
     pub fn evacuation(
         self,
@@ -62,7 +60,7 @@ impl Displaced {
     ) -> Option<Evacuation> {
         let group = cluster.node(node).group;
         let policy = &cluster.group(group).policy;
-        // All nodes of the group have one policy, which reads differently with exclusive storage.
+        // All nodes of the group share one policy, which reads differently with exclusive storage.
         let allowed = [false, true].map(|exclusive| {
             list.iter().any(|n| cluster.node(*n).exclusive_storage == exclusive)
                 && self.recreated.iter().all(|(i, ..)| policy.check(cluster.instance(*i), exclusive).is_ok())
@@ -83,7 +81,7 @@ impl Displaced {
         instances.iter().all(Size::is_sensible).then_some(Evacuation { instances, rooms })
     }
 
-    /// Their sizes, in the order in which they get new nodes.
+    /// Sizes of the instances in the order in which they get new nodes.
     pub fn in_order(mut self) -> Vec<Size> {
         self.recreated.sort_by_key(|(_, memory, _)| std::cmp::Reverse(*memory));
         let recreated = self.recreated.into_iter().map(|(_, _, size)| size);

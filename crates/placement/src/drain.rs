@@ -1,8 +1,9 @@
-//! Emptying nodes: which moves take everything off them, in which order, and what cannot leave.
+//! Emptying nodes: the moves that take everything off them, their order, and the copies that cannot leave.
 //!
-//! Every step is judged by [`Probe::judge`] in the state that the steps before it leave behind, so that the list can
-//! be carried out from top to bottom. What is down starts first; then what runs leaves, without copying disks where
-//! that is possible; the mirrors follow. Where something finds no room, other orders are tried.
+//! Every step is judged by [`Probe::judge`] in the state that the steps before it leave behind, so the list
+//! can be carried out from top to bottom. Instances that are down start first. Then running instances leave,
+//! without copying disks if possible. Their mirrors follow. If a copy finds no capacity, other orders are
+//! tried.
 
 mod lenient;
 mod room;
@@ -25,35 +26,34 @@ use crate::order::BestFirst;
 pub use crate::role::Role;
 use crate::watch::{Health, Watch};
 
-/// Why nodes are emptied, which decides what must leave them.
+/// Reason for emptying nodes, which decides which instances must leave them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// They are taken out of service: nothing may stay.
     Retire,
-    /// They are restarted: only what would stop leaves. Mirrors stay, and so does what does not run.
+    /// They are restarted: only running instances leave. Mirrors and stopped instances stay.
     Reboot,
-    /// They are dead, and marked offline: what was on them is started elsewhere, then mirrored again.
+    /// They are dead and marked offline: their instances are started elsewhere, then mirrored again.
     Lost,
 }
 
-/// How nodes are emptied.
+/// Options for emptying nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainOptions {
-    /// Why, and so what leaves.
     pub purpose: Purpose,
     /// Accept violations of policies, exclusion tags and N+1.
     pub ignore_soft_errors: bool,
-    /// Whether moves that copy disks are allowed.
+    /// Allow moves that copy disks.
     pub disk_moves: bool,
 }
 
-/// Why a copy of an instance stays where it is.
+/// Reason why a copy of an instance stays in place.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Obstacle {
     /// Its data is on one node only.
     #[error("{}: its data is on this node only and cannot be moved", .0.name())]
     NotMirrored(DiskTemplate),
-    /// It should have a mirror, and has none.
+    /// It should have a mirror, but has none.
     #[error("it has no secondary node")]
     NoSecondary,
     /// A tag keeps it on its nodes.
@@ -62,7 +62,7 @@ pub enum Obstacle {
     /// Both its nodes are lost or offline.
     #[error("both its nodes are offline, nothing can read its data")]
     BothOffline,
-    /// Its data can be read on its secondary node only, where nothing may be started.
+    /// Its data is readable only on its secondary node, where nothing may be started.
     #[error("its primary node is offline, and its secondary node takes no instances")]
     SecondaryDrained,
     /// Its nodes are in different groups.
@@ -76,12 +76,12 @@ pub enum Obstacle {
     Refused(Refusals),
 }
 
-/// What refuses all moves of a copy.
+/// Reasons that refuse all moves of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusals {
-    /// The secondary that could take over, and why it does not.
+    /// Secondary that refuses to take over, with the reason.
     pub failover: Option<(NodeIdx, FailMode)>,
-    /// Moves to other nodes that were judged, by the reason of the refusal.
+    /// Refused moves to other nodes, by reason.
     pub targets: Failures,
     /// Memory that it needs, MiB.
     pub memory: i64,
@@ -89,13 +89,14 @@ pub struct Refusals {
     pub disk: i64,
     /// Whether some move would be possible if soft errors were ignored.
     pub is_soft: bool,
-    /// The most memory that a target has to give, MiB.
+    /// Maximum memory available on a target, MiB.
     pub most_memory: i64,
-    /// The most disk that a target has to give, MiB.
+    /// Maximum disk available on a target, MiB.
     pub most_disk: i64,
-    /// Memory that the target lacks which lacks least of it, what it must keep for failovers included, MiB.
+    /// Memory shortage of the target with the smallest one, including memory that it must keep for failovers,
+    /// MiB.
     pub least_memory_short: i64,
-    /// Disk that the target lacks which lacks least of it, MiB.
+    /// Disk shortage of the target with the smallest one, MiB.
     pub least_disk_short: i64,
 }
 
@@ -126,7 +127,8 @@ impl fmt::Display for Refusals {
     }
 }
 
-/// What is lacking, if it is the target that lacks it: a node must have more than what is placed on it. All in MiB.
+/// Writes the shortage, if the targets have one. A node needs more than the amount placed on it. All amounts
+/// are in MiB.
 fn gap(f: &mut fmt::Formatter<'_>, what: &str, wanted: i64, most: i64, short: i64) -> fmt::Result {
     match wanted.cmp(&most) {
         Ordering::Greater => write!(f, "; it needs {wanted} MiB of {what}, the most available is {most}"),
@@ -143,70 +145,65 @@ fn gap(f: &mut fmt::Formatter<'_>, what: &str, wanted: i64, most: i64, short: i6
 /// A copy that stays behind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stay {
-    /// Whose copy.
     pub instance: InstanceIdx,
-    /// Which copy.
     pub role: Role,
-    /// Where.
     pub node: NodeIdx,
-    /// Why.
     pub obstacle: Obstacle,
 }
 
-/// A step of a plan, and how the nodes are doing after it.
+/// A step of a plan, and the health of the nodes after it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DrainStep {
-    /// The move.
     pub step: Step,
-    /// Health of the groups concerned, the nodes being emptied included: until the end they still work.
+    /// Health of the groups concerned, including the nodes being emptied, since these work until the end.
     pub health: Health,
 }
 
-/// How to empty nodes.
+/// A plan to empty nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Health before the first step, as in [`DrainStep::health`].
     pub before: Health,
-    /// The moves, in order.
     pub steps: Vec<DrainStep>,
-    /// What stays behind.
+    /// Copies that stay behind.
     pub stays: Vec<Stay>,
-    /// Forthcoming instances that are planned for the nodes: nothing of them leaves or stays.
+    /// Forthcoming instances planned for the nodes. They have nothing yet that could leave or stay.
     pub planned: Vec<InstanceIdx>,
-    /// Health of the other nodes alone once the emptied ones are gone.
+    /// Health of the remaining nodes alone once the emptied nodes are gone.
     pub after: Health,
 }
 
 impl Plan {
-    /// Instances that stay for lack of room, which is not proven.
+    /// Instances that stay for lack of capacity. It isn't proven that they have to.
     pub fn refused(&self) -> Vec<InstanceIdx> {
         let refused = self.stays.iter().filter(|stay| matches!(stay.obstacle, Obstacle::Refused(_)));
         refused.map(|stay| stay.instance).collect()
     }
 
-    /// How much stays, and how much is moved; less is better.
+    /// Number of primaries that stay, of all copies that stay, and of steps. Lower is better.
     fn cost(&self) -> (usize, usize, usize) {
         let primaries = self.stays.iter().filter(|stay| stay.role == Role::Primary).count();
         (primaries, self.stays.len(), self.steps.len())
     }
 }
 
-/// So many orders are tried until nothing stays for lack of room.
+/// Maximum number of further orders that are tried while copies stay for lack of capacity.
 const ORDERS: usize = 12;
 
-/// Plans to empty `leaving`, and leaves the cluster as the plan does.
+/// Plans to empty `leaving`, and leaves the cluster in the state after the plan.
 ///
-/// The scores are those of the other nodes of the groups concerned.
+/// The scores are those of the remaining nodes in the groups concerned.
 pub fn drain(cluster: &mut Cluster, leaving: &[NodeIdx], options: DrainOptions) -> Plan {
     let mut first = Vec::new();
     let (mut after, mut best) = attempt(cluster, leaving, options, &first, false);
     let mut refused = best.refused();
     for _ in 0..ORDERS {
         refused.retain(|i| !first.contains(i));
-        // What stayed has the first choice.
+        // Instances that stayed choose first.
         let has_new = !refused.is_empty();
         first.splice(0..0, refused);
-        // Nothing new to learn: at last, others make room. Those who save lost instances leave the rest in place.
+        // No new order is left to try. As a last resort, other instances make room, but not if the nodes are
+        // lost: a rescue leaves all other instances in place.
         let makes_room = !has_new && options.purpose != Purpose::Lost;
         if best.refused().is_empty() || !(has_new || makes_room) {
             break;
@@ -224,7 +221,7 @@ pub fn drain(cluster: &mut Cluster, leaving: &[NodeIdx], options: DrainOptions) 
     best
 }
 
-/// A plan in which the instances `first` choose their nodes before others, and the cluster after it.
+/// A plan in which the instances in `first` choose their nodes before all others, and the cluster after it.
 fn attempt(
     cluster: &Cluster,
     leaving: &[NodeIdx],
@@ -242,7 +239,7 @@ fn attempt(
     let (first, budget) = (first.to_vec(), room::BUDGET);
     let mut run = Drain { cluster, leaving, remaining, options, first, budget, watch, steps: Vec::new() };
     let before = run.health();
-    // A move makes room elsewhere at times, so that what was refused is asked again.
+    // A move sometimes frees capacity elsewhere, so refused moves are tried again.
     while run.pass() || (makes_room && run.make_room()) {}
     let stays = run.stays();
     let planned = run.planned();
@@ -251,7 +248,7 @@ fn attempt(
     (after, Plan { before, steps, stays, planned, after: health })
 }
 
-/// How many of the best targets are tried in the hope of one that leaves every node evacuable.
+/// Maximum number of best targets that are tried to find one that leaves every node evacuable.
 const ALTERNATIVES: usize = 32;
 
 struct Drain<'a> {
@@ -259,24 +256,25 @@ struct Drain<'a> {
     leaving: Vec<NodeIdx>,
     remaining: Vec<NodeIdx>,
     options: DrainOptions,
-    /// Instances that choose before others.
+    /// Instances that choose before all others, in this order.
     first: Vec<InstanceIdx>,
-    /// How many more moves are judged to make room.
+    /// Number of moves that can still be judged to make room.
     budget: usize,
     watch: Watch,
     steps: Vec<DrainStep>,
 }
 
-/// Which moves of an instance are considered.
+/// Moves of an instance that are considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pick {
-    /// Those of the first rank after which no more nodes are stuck.
+    /// Moves of the first rank after which no more nodes are stuck.
     FirstChoice,
-    /// All: the first rank that has one after which no more nodes are stuck, or else the first that has any.
+    /// Moves of all ranks. The first rank with a move after which no more nodes are stuck wins, otherwise the
+    /// first rank with any move.
     Best,
 }
 
-/// A move and what it does.
+/// A move and its outcome.
 type Choice = (Move, Outcome);
 
 impl Drain<'_> {
@@ -292,9 +290,9 @@ impl Drain<'_> {
         self.leaving.contains(&node)
     }
 
-    /// Moves what can be moved now; whether anything was.
+    /// Moves everything that can be moved now. Returns whether anything was moved.
     ///
-    /// What needs no second best comes first: each failover may make the next one possible.
+    /// First choices come first, since each failover can make the next one possible.
     fn pass(&mut self) -> bool {
         let before = self.steps.len();
         while self.stage(Role::Primary, Pick::FirstChoice)
@@ -305,12 +303,12 @@ impl Drain<'_> {
         self.steps.len() > before
     }
 
-    /// Moves copies; whether anything was moved.
+    /// Moves copies in one role. Returns whether anything was moved.
     fn stage(&mut self, role: Role, pick: Pick) -> bool {
         let before = self.steps.len();
         let mut pending = self.pending(role);
         pending.retain(|i| self.fixed(*i, role).is_none());
-        // The largest first: the small ones fit into what is left.
+        // Largest first, since small instances fit into the remaining gaps.
         pending.sort_by_key(|i| {
             let turn = self.first.iter().position(|first| first == i).unwrap_or(usize::MAX);
             (!self.is_down(*i), turn, Reverse(self.cluster.instance(*i).memory))
@@ -321,7 +319,7 @@ impl Drain<'_> {
         self.steps.len() > before
     }
 
-    /// Forthcoming instances that need other nodes, unless the nodes are only restarted.
+    /// Forthcoming instances that need other nodes; none if the nodes are only restarted.
     fn planned(&self) -> Vec<InstanceIdx> {
         let concerned = |i: &InstanceIdx| {
             let instance = self.cluster.instance(*i);
@@ -331,7 +329,7 @@ impl Drain<'_> {
         instances.filter(concerned).collect()
     }
 
-    /// Instances that have this copy on a node to be emptied, and may not.
+    /// Instances whose copy in this role is on a node being emptied and has to leave.
     fn pending(&self, role: Role) -> Vec<InstanceIdx> {
         let instances = self.cluster.instance_indices();
         instances
@@ -353,7 +351,7 @@ impl Drain<'_> {
             .collect()
     }
 
-    /// Why a copy cannot move whatever room there is.
+    /// Reason why a copy cannot move, regardless of free capacity.
     fn fixed(&self, index: InstanceIdx, role: Role) -> Option<Obstacle> {
         let instance = self.cluster.instance(index);
         let node = |n: NodeIdx| self.cluster.node(n);
@@ -379,8 +377,8 @@ impl Drain<'_> {
         }
     }
 
-    /// The move of a mirrored instance that copies its disks to another node, from where they can be read. Where only
-    /// the secondary is left, the instance runs there meanwhile.
+    /// The move that copies a mirrored instance's disks to another node, from where they are readable. If
+    /// only the secondary is left, the instance runs there in the meantime.
     fn copying(&self, index: InstanceIdx, role: Role) -> fn(NodeIdx) -> Move {
         match role {
             _ if self.is_down(index) => Move::ReplacePrimary,
@@ -394,7 +392,8 @@ impl Drain<'_> {
         !self.cluster.node(self.cluster.instance(index).primary).readable()
     }
 
-    /// Whether an instance that is down can start where its mirror is, even if it must leave that node as well.
+    /// Whether an instance that is down can start on the node of its mirror, even if it must leave that node
+    /// as well.
     fn starts_on_mirror(&self, index: InstanceIdx) -> bool {
         let instance = self.cluster.instance(index);
         self.is_down(index)
@@ -415,7 +414,7 @@ impl Drain<'_> {
         targets
     }
 
-    /// The moves that take a copy away, in ranks: those of a rank are better than those of later ones.
+    /// Moves that take a copy away, in ranks. Every move of a rank is better than all moves of later ranks.
     fn ranks(&self, index: InstanceIdx, role: Role) -> Vec<Vec<Move>> {
         let targets = self.targets(index);
         let each = |kinds: &[fn(NodeIdx) -> Move]| -> Vec<Move> {
@@ -439,7 +438,7 @@ impl Drain<'_> {
             }
             MirrorClass::Internal => match self.options.purpose {
                 Purpose::Lost => vec![vec![Move::Failover]],
-                // One copy of the disks ends it; or else the mirror that stays behind costs a second one.
+                // One copy of the disks is enough. If the mirror stays behind, it costs a second copy.
                 Purpose::Retire => vec![
                     vec![Move::Failover],
                     each(&[Move::ReplacePrimary, Move::FailoverAndReplace]),
@@ -458,7 +457,7 @@ impl Drain<'_> {
         let mut fallback: Option<Choice> = None;
         for moves in ranks.into_iter().take(if pick == Pick::FirstChoice { 1 } else { usize::MAX }) {
             let (best, acceptable) = self.best(index, &moves);
-            // What is down starts now; its mirror follows. Nothing else is as urgent.
+            // Instances that are down start now, and their mirrors follow. Nothing else is as urgent.
             let starts = |(mov, _): &Choice| room::copies_nothing(*mov);
             if acceptable || (self.is_down(index) && best.as_ref().is_some_and(starts)) {
                 fallback = best;
@@ -471,7 +470,8 @@ impl Drain<'_> {
         }
     }
 
-    /// The move with the best score after which no more nodes are stuck; failing that, the one with the best score.
+    /// The move with the best score after which no more nodes are stuck, and `true`; failing that, the move
+    /// with the best score, and `false`.
     fn best(&mut self, index: InstanceIdx, moves: &[Move]) -> (Option<Choice>, bool) {
         let probe = Probe::new(self.cluster, index);
         let possible: Vec<Choice> = moves
@@ -521,7 +521,7 @@ impl Drain<'_> {
         self.steps.push(DrainStep { step, health });
     }
 
-    /// What is left, and why, as things are in the end.
+    /// Copies left on the nodes in the final state, with the reasons.
     fn stays(&self) -> Vec<Stay> {
         let mut stays = Vec::new();
         for role in [Role::Primary, Role::Secondary] {

@@ -8,18 +8,15 @@ use thiserror::Error;
 use crate::allocate::Failures;
 use crate::board::{Board, Effect};
 
-/// Which of an instance's nodes it must leave.
+/// Nodes that an instance must leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvacuateMode {
-    /// Its primary.
     PrimaryOnly,
-    /// Its secondary.
     SecondaryOnly,
-    /// Both.
     All,
 }
 
-/// Why an instance cannot be moved.
+/// Reason why an instance cannot be moved.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EvacuateError {
     /// Its data is on one node only.
@@ -31,13 +28,13 @@ pub enum EvacuateError {
     /// A tag keeps it on its nodes.
     #[error("Instance is pinned by the tag {PINNED}")]
     Pinned,
-    /// Every node refused; names and reasons.
+    /// Every node refused. Holds names and reasons.
     #[error("Can't find any good node: {}", refusals(.0))]
     NoGoodNode(Vec<(String, FailMode)>),
     /// There are no two nodes to move to.
     #[error("Can't find any good nodes for relocation: no nodes available")]
     NoPairs,
-    /// Every pair of nodes refused; the step at which the last one did, and why.
+    /// Every pair of nodes refused. Holds the step at which the last pair failed, and the reason.
     #[error("Can't find any good nodes for relocation: Allocation failed: {0}: {1}")]
     NoGoodPair(&'static str, FailMode),
     /// The only possible move is refused.
@@ -49,17 +46,17 @@ fn refusals(nodes: &[(String, FailMode)]) -> String {
     nodes.iter().fold(String::new(), |text, (name, mode)| text + &format!(" Node {name} failed: {mode};"))
 }
 
-/// Where evacuated instances may go.
+/// Possible destinations of evacuated instances.
 #[derive(Clone, Debug)]
 pub struct Destination {
     /// Nodes whose score decides, ascending.
     pub group: Vec<NodeIdx>,
-    /// Nodes that may be used, ascending.
+    /// Possible targets, ascending.
     pub available: Vec<NodeIdx>,
 }
 
 impl Destination {
-    /// The nodes of the instance's own group, without `excluded` ones and its own primary.
+    /// The nodes of the instance's own group. Its primary and the `excluded` nodes aren't available.
     pub fn in_group(cluster: &Cluster, instance: InstanceIdx, excluded: &[NodeIdx]) -> Self {
         let group = cluster.nodes_of(cluster.group_of(instance));
         let primary = cluster.instance(instance).primary;
@@ -69,7 +66,7 @@ impl Destination {
     }
 }
 
-/// The nodes that the instances must leave; nothing may be moved to them.
+/// Nodes that the instances must leave, and to which nothing may be moved.
 pub fn nodes_to_leave(cluster: &Cluster, instances: &[InstanceIdx], mode: EvacuateMode) -> Vec<NodeIdx> {
     let mut nodes: Vec<NodeIdx> = Vec::new();
     for &index in instances {
@@ -86,7 +83,7 @@ pub fn nodes_to_leave(cluster: &Cluster, instances: &[InstanceIdx], mode: Evacua
     nodes
 }
 
-/// Moves one instance and returns how; a refusal changes nothing.
+/// Moves one instance and returns its moves. A refusal changes nothing.
 pub fn evacuate(
     cluster: &mut Cluster,
     index: InstanceIdx,
@@ -113,19 +110,19 @@ pub fn evacuate(
     }
 }
 
-/// The best choice so far by the exact score; of equals, the latest.
+/// The best choice so far by exact score; among equals, the latest.
 #[derive(Debug)]
 pub(crate) struct Latest<T>(pub Option<(f64, T)>);
 
 impl<T> Latest<T> {
-    /// Scores above this need not be offered.
+    /// Choices with a score above this needn't be offered.
     pub fn limit(&self) -> f64 {
         self.0.as_ref().map_or(f64::INFINITY, |(score, _)| *score)
     }
 
-    /// Takes a choice that is no worse.
+    /// Accepts a choice that is no worse.
     pub fn offer(&mut self, score: f64, choice: T) {
-        // An undefined score replaces, and is replaced by, anything.
+        // A NaN score replaces, and is replaced by, any score.
         let keep = self.0.as_ref().is_some_and(|(old, _)| *old < score);
         if !keep {
             self.0 = Some((score, choice));
@@ -133,8 +130,8 @@ impl<T> Latest<T> {
     }
 }
 
-/// Scores the moves of one kind of one instance to different targets: what they do to the instance's own nodes
-/// is the same for all but for the location.
+/// Scores moves of one kind of one instance to different targets. Their effect on the instance's own nodes is
+/// the same for all targets, except for the location.
 struct Scorer<'a> {
     cluster: &'a Cluster,
     board: &'a Board,
@@ -143,7 +140,7 @@ struct Scorer<'a> {
 }
 
 impl Scorer<'_> {
-    /// The exact score, unless it surely is above `limit`.
+    /// Exact score; `None` if it is certainly above `limit`.
     fn score(&mut self, outcome: &Outcome, target: NodeIdx, limit: f64) -> Option<f64> {
         let (cluster, board) = (self.cluster, self.board);
         let located = board.located_delta_of(cluster, cluster.instance(self.index), outcome);
@@ -162,7 +159,7 @@ impl Scorer<'_> {
     }
 }
 
-/// The best of the available nodes.
+/// Moves the instance to the best available node.
 fn best_single(
     cluster: &mut Cluster,
     index: InstanceIdx,
@@ -190,7 +187,7 @@ fn best_single(
     Ok(vec![kind(target)])
 }
 
-/// The best ordered pair of available nodes for both copies of a DRBD instance.
+/// Moves both copies of a DRBD instance to the best ordered pair of available nodes.
 fn best_pair(
     cluster: &mut Cluster,
     index: InstanceIdx,
@@ -235,8 +232,8 @@ fn best_pair(
     Ok(moves)
 }
 
-/// What [`evacuate`] with [`EvacuateMode::All`] finds if `first` becomes the primary: the secondaries that are possible,
-/// and why the others are not. The cluster is left unchanged.
+/// Result of [`evacuate`] with [`EvacuateMode::All`] if `first` becomes the primary: the possible
+/// secondaries, and the reasons against all other nodes. Leaves the cluster unchanged.
 pub fn pairs_with(
     cluster: &mut Cluster,
     index: InstanceIdx,
@@ -262,7 +259,8 @@ pub fn pairs_with(
     made.map(|_| (possible, failures))
 }
 
-/// Makes `first` the primary, the old primary the secondary; on refusal, `undo` holds what was done.
+/// Makes `first` the primary. The node that was the primary just before becomes the secondary. On refusal,
+/// `undo` holds the moves already made.
 fn make_primary(
     cluster: &mut Cluster,
     index: InstanceIdx,

@@ -1,40 +1,40 @@
-//! Whether instances of a lost node find room elsewhere, told without following the reference's greedy path, or
-//! only its beginning.
+//! Tells whether the instances of a lost node find capacity elsewhere, without following the reference's
+//! greedy path, or only its beginning.
 //!
-//! Each instance in turn is put on some node with more than enough free memory (and disk); which one, the score
-//! decides. Three arguments spare the simulation:
+//! Each instance in turn is placed on some node with more than enough free memory (and disk). The score
+//! decides on which. Three arguments spare the simulation:
 //!
-//! - *There are enough nodes that take it.* Each instance before it goes to one node. If more nodes than these
-//!   take it now, one still does.
-//! - *It fits whatever happened before.* For an instance to be refused everywhere, those before it must have filled
-//!   every node up to where it no longer fits. If they are too small for that taken together, it fits.
-//! - *It cannot fit at all.* Instances at least as large as a given size need a slot of that size each. If there are
-//!   more of them than slots, some instance is left over.
+//! - *Enough nodes take it.* Each instance before it goes to one node. If more nodes than that take it now,
+//!   one still does.
+//! - *It fits regardless of the instances before it.* For an instance to be refused everywhere, those before
+//!   it must have filled every node to the point where it no longer fits. If they are too small for that in
+//!   total, it fits.
+//! - *It cannot fit at all.* Instances at least as large as a given size each need a slot of that size. If
+//!   there are more of them than slots, some instance is left over.
 
 use cluster::Instance;
 
-/// What an instance takes, MiB; not negative.
+/// Memory and disk that an instance takes, MiB. Evacuations require that neither is negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Size {
-    /// Memory.
     pub memory: i64,
-    /// Disk on the node, if that is where its disks are.
+    /// Disk on the node; `None` if its disks aren't stored on the node.
     pub disk: Option<i64>,
 }
 
 impl Size {
-    /// What an instance takes when it starts on another node.
+    /// Size of an instance when it starts on another node.
     pub fn of(instance: &Instance) -> Self {
         let disk = instance.template.local_storage().then_some(instance.disk);
         Self { memory: used_memory(instance), disk }
     }
 
-    /// Whether it is not negative.
+    /// Whether neither number is negative.
     pub fn is_sensible(&self) -> bool {
         self.memory >= 0 && self.disk.is_none_or(|disk| disk >= 0)
     }
 
-    /// Whether what takes this takes as much as `other` in all respects.
+    /// Whether it is at least as large as `other` in both memory and disk.
     pub fn covers(&self, other: &Self) -> bool {
         self.memory >= other.memory && self.disk >= other.disk
     }
@@ -45,40 +45,39 @@ pub(crate) fn used_memory(instance: &Instance) -> i64 {
     if instance.uses_memory() { instance.memory } else { 0 }
 }
 
-/// What a node has free, MiB.
+/// Free capacity of a node, MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// Memory.
     pub memory: i64,
-    /// Disk.
     pub disk: i64,
-    /// Whether the node takes all the instances in question as far as policies and tags go.
+    /// Whether policies and tags let the node take all the instances in question.
     pub willing: bool,
 }
 
 impl Room {
-    /// Whether there is room for an instance of that size.
+    /// Whether an instance of this size fits.
     pub fn takes(&self, size: &Size) -> bool {
         self.memory > size.memory && size.disk.is_none_or(|wanted| self.disk > wanted)
     }
 }
 
-/// Slack for the roundings of shares.
+/// Slack for rounding in shares.
 const SLACK: f64 = 1e-9;
 
-/// Instances that need new nodes, in the order in which they are placed, and what is free on other nodes.
+/// Instances that need new nodes, in the order in which they are placed, and the free capacity of other
+/// nodes.
 ///
-/// A node takes an instance if something of its memory stays free, and of its disk if the instance has any.
+/// A node takes an instance if some of its memory stays free, and some of its disk if the instance has any.
 #[derive(Debug)]
 pub(crate) struct Evacuation {
-    /// The instances.
     pub instances: Vec<Size>,
-    /// Free on the nodes that may take some, ascending.
+    /// Free capacity of the nodes that could take instances, by ascending node.
     pub rooms: Vec<Room>,
 }
 
 impl Evacuation {
-    /// Whether every instance finds a node, if that can be told; true stays true even if any `spare` nodes change.
+    /// Whether every instance finds a node; `None` if that cannot be told. `Some(true)` holds even if any
+    /// `spare` nodes change.
     pub fn verdict(&self, spare: usize) -> Option<bool> {
         if self.rooms_outnumber(spare) || self.slots_for_largest(spare) || self.always_fit(spare) {
             Some(true)
@@ -89,7 +88,8 @@ impl Evacuation {
         }
     }
 
-    /// Leaves out the rooms that take none of the instances, and what belongs to them: none will.
+    /// Drops the rooms that take none of the instances, and their entries in `of_rooms`. They never will take
+    /// any.
     pub fn drop_useless<T>(&mut self, of_rooms: &mut Vec<T>) {
         let least = Size {
             memory: self.instances.iter().map(|size| size.memory).min().unwrap_or(0),
@@ -100,7 +100,7 @@ impl Evacuation {
         self.rooms.retain(|room| room.takes(&least));
     }
 
-    /// Takes the first instance off, which went to the node with that room.
+    /// Removes the first instance, which went to the node with this room.
     pub fn house_first(&mut self, room: usize) {
         if self.instances.is_empty() {
             return;
@@ -110,17 +110,17 @@ impl Evacuation {
         self.rooms[room].disk -= size.disk.unwrap_or(0);
     }
 
-    /// The rooms that the first instance can go to, as far as memory and disk tell.
+    /// Rooms that the first instance can go to, judging by memory and disk.
     pub fn rooms_for_first(&self) -> impl Iterator<Item = usize> + '_ {
         let first = self.instances.first();
         let takes = move |room: &Room| first.is_some_and(|size| room.takes(size));
         self.rooms.iter().enumerate().filter(move |(_, room)| takes(room)).map(|(at, _)| at)
     }
 
-    /// More rooms take each instance than there are instances before it.
+    /// Whether more rooms take each instance than there are instances before it.
     fn rooms_outnumber(&self, spare: usize) -> bool {
         self.instances.iter().enumerate().rev().all(|(position, size)| {
-            // Later ones of the same size were worse off.
+            // A later instance of the same size has already passed a stricter test.
             self.instances[position + 1..].contains(size)
                 || self
                     .rooms
@@ -131,7 +131,7 @@ impl Evacuation {
         })
     }
 
-    /// There are slots for as many instances of the largest memory and disk.
+    /// Whether there are slots for all instances even if each had the largest memory and disk.
     fn slots_for_largest(&self, spare: usize) -> bool {
         let largest = Size {
             memory: self.instances.iter().map(|size| size.memory).max().unwrap_or(0),
@@ -151,25 +151,25 @@ impl Evacuation {
         slots - kept >= wanted
     }
 
-    /// No instance can be refused, whichever nodes those before it were given.
+    /// Whether no instance can be refused, regardless of the nodes that the instances before it were given.
     fn always_fit(&self, spare: usize) -> bool {
-        // Shares of all that the instances take.
+        // Factors that turn MiB into shares of the total that the instances take.
         let share = |part: fn(&Size) -> i64| 1.0 / self.instances.iter().map(part).sum::<i64>().max(1) as f64;
         let (memory, disk) = (share(|size| size.memory), share(|size| size.disk.unwrap_or(0)));
-        // What the instances before can block at most: of memory or disk, the larger share of all instances'.
+        // Maximum share that an instance can block: the larger of its shares of memory and disk.
         let blocks = |size: &Size| {
             (size.memory as f64 * memory).max(size.disk.unwrap_or(0) as f64 * disk) * (1.0 + SLACK)
         };
         let mut blocked: f64 = self.instances.iter().map(blocks).sum();
         self.instances.iter().enumerate().rev().all(|(position, size)| {
             blocked -= blocks(size);
-            // Later ones of the same size were worse off.
+            // A later instance of the same size has already passed a stricter test.
             self.instances[position + 1..].contains(size)
                 || self.more_room_than(blocked, size, memory, disk, spare)
         })
     }
 
-    /// Whether more than that share must be used up before no node takes an instance of that size. `memory` and
+    /// Whether more than `share` must be used up before no node takes an instance of this size. `memory` and
     /// `disk` turn MiB into shares.
     fn more_room_than(&self, share: f64, size: &Size, memory: f64, disk: f64, spare: usize) -> bool {
         let mut greatest = Greatest::new(spare);
@@ -187,7 +187,7 @@ impl Evacuation {
         false
     }
 
-    /// There are more instances of some size or larger than slots of that size.
+    /// Whether there are more instances of some size or larger than slots of that size.
     fn too_many(&self) -> bool {
         self.instances.iter().enumerate().any(|(position, size)| {
             if self.instances[..position].contains(size) {
@@ -204,9 +204,9 @@ impl Evacuation {
     }
 }
 
-/// How many instances of that size a node takes.
+/// Number of instances of this size that a node takes.
 pub(crate) fn slots_in(room: &Room, size: &Size) -> i64 {
-    // Divisions are slow, and few slots the rule where it matters.
+    // Divisions are slow, and where it matters there are usually few slots.
     let by = |free: i64, wanted: i64| match (free, wanted) {
         _ if free <= wanted => 0,
         (_, 0) => i64::MAX,
@@ -219,11 +219,11 @@ pub(crate) fn slots_in(room: &Room, size: &Size) -> i64 {
     }
 }
 
-/// The greatest of the numbers seen.
+/// The greatest of the numbers seen, at most two.
 struct Greatest<T> {
-    /// At most two of them, in ascending order.
+    /// Ascending.
     numbers: [T; 2],
-    /// How many are wanted.
+    /// Count of numbers to keep, at most 2.
     count: usize,
 }
 
@@ -232,7 +232,7 @@ impl<T: Copy + Default + PartialOrd + std::ops::Sub<Output = T>> Greatest<T> {
         Self { numbers: [T::default(); 2], count: count.min(2) }
     }
 
-    /// Takes a number in that is not negative; returns by how much the sum of the greatest grows.
+    /// Adds a number that isn't negative. Returns the growth of the sum of the greatest numbers.
     fn take(&mut self, number: T) -> T {
         let numbers = &mut self.numbers[2 - self.count..];
         let Some(least) = numbers.first_mut().filter(|least| number > **least) else { return T::default() };
@@ -267,9 +267,9 @@ mod tests {
 
     #[test]
     fn small_ones_cannot_take_all_room_from_a_large_one() {
-        // The last may find its size only where the first two did not go.
+        // The last instance might fit only where the first two did not go.
         assert_eq!(evacuation(&[(3, 1), (3, 1), (2, 1)], &[(8, 99), (3, 99)]).verdict(0), Some(true));
-        // It depends on where the first goes.
+        // The result depends on the node that the first instance goes to.
         assert_eq!(evacuation(&[(3, 1), (5, 1)], &[(6, 99), (4, 99)]).verdict(0), None);
         assert_eq!(evacuation(&[(3, 1), (5, 1)], &[(5, 99), (9, 99)]).verdict(0), None);
         assert_eq!(evacuation(&[(5, 1), (5, 1)], &[(6, 99), (5, 99)]).verdict(0), Some(false));
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn each_instance_blocks_one_node_at_most() {
-        // Of memory and disk, either could be used up in total.
+        // Memory or disk could be used up in total.
         let instances = [(9, 1), (1, 9), (1, 1)];
         assert_eq!(evacuation(&instances, &[(10, 10), (10, 10), (2, 2)]).verdict(0), Some(true));
         assert_eq!(evacuation(&instances, &[(10, 10), (10, 10)]).verdict(0), None);

@@ -1,14 +1,14 @@
-//! Which check refuses a placement, in words and figures.
+//! Explains which check refuses a placement, with the figures it compared.
 //!
-//! The checks themselves are in [`cluster::Figures`]; here the one that refused is found again, in the same
-//! order, and told with its numbers. A property test holds the two against each other.
+//! The checks themselves are in [`cluster::Figures`]. This module repeats them in the same order until one
+//! refuses. A property test compares the two.
 
 use cluster::{Cluster, FailMode, Figures, Instance, Node, NodeIdx};
 use thiserror::Error;
 
 use crate::objection::Objection;
 
-/// A reason in words, to be followed by where or how often.
+/// Reason as a phrase that the caller continues with a place or a count.
 pub fn words(mode: FailMode) -> &'static str {
     match mode {
         FailMode::Memory => "too little memory beside the N+1 reserve",
@@ -23,79 +23,75 @@ pub fn words(mode: FailMode) -> &'static str {
     }
 }
 
-/// An amount of which one MiB more is needed than there is, where they are the same: a node never gives its last MiB.
+/// Formats the wanted amount. If it equals the available amount, the text says "more than": a node never
+/// gives its last MiB.
 fn more(wanted: i64, there: i64) -> String {
     if wanted == there { format!("more than {wanted} MiB") } else { format!("{wanted} MiB") }
 }
 
-/// The check that refused an instance on a node.
+/// Check that refused an instance on a node.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Check {
-    /// Not enough memory.
     #[error("{} of memory wanted, {free} MiB are not allocated", more(*.wanted, *.free))]
     Memory {
-        /// Wanted, MiB.
+        /// In MiB.
         wanted: i64,
-        /// Not allocated, MiB.
+        /// Unallocated memory, MiB.
         free: i64,
     },
-    /// The node could not take over what it must.
+    /// The node would no longer have the memory for the failovers it must be able to take.
     #[error("{left} MiB of memory would be left, but {} must stay free for failovers (N+1)", more(*.reserve, *.left))]
     Reserve {
-        /// Left, MiB.
+        /// Memory left after placement, MiB.
         left: i64,
-        /// To be kept, MiB.
+        /// Memory reserved for failovers, MiB.
         reserve: i64,
     },
-    /// Not enough disk.
     #[error("{wanted} MiB of disk wanted, {free} MiB are free, {} MiB of which must stay free", (*.keep).max(1))]
     Disk {
-        /// Wanted, MiB.
+        /// In MiB.
         wanted: i64,
-        /// Free, MiB.
+        /// In MiB.
         free: i64,
         /// Must stay free, MiB.
         keep: i64,
     },
-    /// Not enough spindles, or their number is not known.
+    /// Too few spindles, or the instance's number of spindles is unknown.
     #[error("{} spindles wanted, {free} are free", .wanted.map_or("an unknown number of".to_owned(), |n| n.to_string()))]
     Spindles {
-        /// Wanted, where known.
+        /// `None` if unknown.
         wanted: Option<i64>,
-        /// Free.
         free: i64,
     },
-    /// More instance spindles than the policy allows.
+    /// The policy's limit on instance spindles would be exceeded.
     #[error("{used} instance spindles would be in use, the policy allows {limit}")]
     SpindleRatio {
-        /// In use afterwards.
+        /// After placement.
         used: f64,
-        /// Allowed.
         limit: f64,
     },
-    /// More virtual CPUs than the policy allows.
+    /// The policy's limit on virtual CPUs would be exceeded.
     #[error("{} virtual CPUs per physical one would be in use, the policy allows {limit}", (.ratio * 1000.0).ceil() / 1000.0)]
     CpuRatio {
-        /// In use afterwards, per physical CPU.
+        /// Virtual CPUs per physical CPU after placement.
         ratio: f64,
-        /// Allowed.
         limit: f64,
     },
-    /// An exclusion tag is taken.
+    /// An instance on the node has the same exclusion tag.
     #[error("an instance with one of its exclusion tags is there already")]
     Tags,
-    /// The group's policy does not allow such an instance.
+    /// The group's policy rejects instances of this size or template.
     #[error("{0}")]
     Policy(Objection),
-    /// What is planned for the node leaves no room.
+    /// The node has capacity now, but not with the changes planned for it.
     #[error("no room beside what is planned for the node ({0})")]
     Planned(FailMode),
-    /// The instance has no mirror.
+    /// The disk template has no secondary.
     #[error("its disk template has no secondary")]
     NotMirrored,
 }
 
-/// Why `node` refuses `instance` as its primary; `None` if it does not.
+/// Finds the check by which `node` refuses `instance` as its primary, or `None` if it accepts it.
 pub fn refused_primary(cluster: &Cluster, instance: &Instance, index: NodeIdx, force: bool) -> Option<Check> {
     let node = cluster.node(index);
     let policy = &cluster.group(node.group).policy;
@@ -105,13 +101,14 @@ pub fn refused_primary(cluster: &Cluster, instance: &Instance, index: NodeIdx, f
     refused_arrival(cluster, instance, index, force)
 }
 
-/// As [`refused_primary`], for an instance that exists already: policies do not count then.
+/// Like [`refused_primary`], for an existing instance, to which policies don't apply.
 pub fn refused_arrival(cluster: &Cluster, instance: &Instance, index: NodeIdx, force: bool) -> Option<Check> {
     let (node, state) = (cluster.node(index), cluster.state(index));
     let demand = instance.demand();
     let tags = state.tag_effect(&instance.exclusion_tags);
     let mode = state.figures.add_primary(node, &demand, tags, 0, force).err()?;
-    // Forced, an instance must only be physically possible: its figures then show what is wrong with it.
+    // With `force`, an instance only has to be physically possible. The figures after that show which limit
+    // it breaks.
     let Ok(after) = state.figures.add_primary(node, &demand, tags, 0, true) else {
         return Some(physical(node, &state.figures, instance));
     };
@@ -130,7 +127,8 @@ pub fn refused_arrival(cluster: &Cluster, instance: &Instance, index: NodeIdx, f
     })
 }
 
-/// Why `node` refuses `instance` as its secondary, with `primary` as its primary; `None` if it does not.
+/// Finds the check by which `node` refuses `instance` as its secondary if `primary` is its primary, or `None`
+/// if it accepts it.
 pub fn refused_secondary(
     cluster: &Cluster,
     instance: &Instance,
@@ -161,7 +159,7 @@ pub fn refused_secondary(
     })
 }
 
-/// What makes a placement impossible even if forced.
+/// Shortage that makes a placement impossible even with `force`.
 fn physical(node: &Node, figures: &Figures, instance: &Instance) -> Check {
     let wanted = if instance.uses_memory() { instance.memory } else { 0 };
     let free = figures.unallocated_memory(node);
@@ -176,7 +174,7 @@ fn physical(node: &Node, figures: &Figures, instance: &Instance) -> Check {
     }
 }
 
-/// The limit that the policy or the options put on storage and that is exceeded.
+/// Storage limit, from the policy or the options, that the placement exceeds.
 fn storage_limits(node: &Node, before: &Figures, after: &Figures, instance: &Instance) -> Option<Check> {
     if after.free_disk < node.min_free_disk {
         let (wanted, free, keep) = (instance.disk, before.free_disk, node.min_free_disk);

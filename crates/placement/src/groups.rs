@@ -1,22 +1,22 @@
-//! Which group a new instance goes to (HT-allocate).
+//! Chooses the node group for a new instance (HT-allocate).
 
 use cluster::{Cluster, GroupIdx, Instance};
 
 use crate::allocate::{NoTargets, Placed, Trials};
 
-/// What trying several groups came to.
+/// Result of trying several groups.
 #[derive(Clone, Debug)]
 pub struct GroupChoice<S> {
-    /// Groups that lack one of the instance's networks.
+    /// Groups without one of the instance's networks.
     pub unconnected: Vec<GroupIdx>,
-    /// Every other group, in order, and what came of it.
+    /// All other groups, in order, with their results.
     pub tried: Vec<(GroupIdx, Result<Trials<S>, NoTargets>)>,
-    /// Position in [`Self::tried`] of the group chosen.
+    /// Position in [`Self::tried`] of the chosen group.
     pub winner: Option<usize>,
 }
 
 impl<S> GroupChoice<S> {
-    /// The group chosen and the placement in it.
+    /// The chosen group and the placement in it.
     pub fn chosen(&self) -> Option<(GroupIdx, &Placed<S>)> {
         let (group, trials) = &self.tried[self.winner?];
         Some((*group, trials.as_ref().ok()?.best.as_ref()?))
@@ -24,20 +24,20 @@ impl<S> GroupChoice<S> {
 }
 
 impl<S> GroupChoice<S> {
-    /// The same with another kind of score.
+    /// Converts the scores.
     pub fn map<T>(self, score: impl Fn(S) -> T) -> GroupChoice<T> {
         let tried = self.tried.into_iter().map(|(g, trials)| (g, trials.map(|t| t.map(&score)))).collect();
         GroupChoice { unconnected: self.unconnected, tried, winner: self.winner }
     }
 }
 
-/// Whether a group reaches all networks of an instance.
+/// Whether a group has all of the instance's networks.
 pub fn connected(cluster: &Cluster, group: GroupIdx, instance: &Instance) -> bool {
     instance.networks.iter().all(|network| cluster.group(group).networks.contains(network))
 }
 
-/// Tries `groups` (ascending, none without nodes) and chooses the best that may be chosen: the preferred
-/// allocation policy first, then the least score, then the highest index.
+/// Tries `groups`, which must be ascending and have nodes, and chooses the best allocatable one: preferred
+/// allocation policy first, then lowest score, then highest index.
 pub fn choose<S: PartialOrd>(
     cluster: &mut Cluster,
     groups: &[GroupIdx],
@@ -59,7 +59,7 @@ pub fn choose<S: PartialOrd>(
             let (old_group, old_trials) = &tried[old];
             let old_policy = cluster.group(*old_group).alloc_policy;
             let old_score = old_trials.as_ref().ok().and_then(|t| t.best.as_ref()).map(|b| &b.score);
-            // Scores that cannot be compared (undefined ones) leave the first group where it is.
+            // If scores can't be compared (NaN), the earlier group stays the winner.
             let not_worse =
                 old_score.is_none_or(|old| *old < found.score || old.partial_cmp(&found.score).is_none());
             old_policy < policy || (old_policy == policy && not_worse)
@@ -71,7 +71,7 @@ pub fn choose<S: PartialOrd>(
     GroupChoice { unconnected, tried, winner }
 }
 
-/// The groups that have nodes, ascending.
+/// Groups that have nodes, ascending.
 pub fn inhabited(cluster: &Cluster) -> Vec<GroupIdx> {
     cluster.group_indices().filter(|g| cluster.nodes.iter().any(|n| n.group == *g)).collect()
 }

@@ -1,17 +1,18 @@
-//! What is wrong with a cluster, in figures (HT-hcheck).
+//! Counts and lists a cluster's faults (HT-hcheck).
 
 use cluster::{Cluster, InstanceIdx, NodeIdx};
 
 use crate::board::Board;
 use crate::redundancy::can_evacuate;
 
-/// The online nodes among `nodes`, in their order, that could not take over the instances of some other node.
+/// Online nodes among `nodes`, in their order, that fail N+1: they couldn't take over the instances of some
+/// other node.
 pub fn bad_nodes(cluster: &Cluster, nodes: &[NodeIdx]) -> Vec<NodeIdx> {
     let bad = |n: &NodeIdx| cluster.node(*n).online() && cluster.figures(*n).fails_n1;
     nodes.iter().copied().filter(bad).collect()
 }
 
-/// The instances that run or are mirrored on `nodes`, ascending, each once.
+/// Instances with their primary or secondary on `nodes`, ascending and unique.
 pub fn instances_on(cluster: &Cluster, nodes: &[NodeIdx]) -> Vec<InstanceIdx> {
     let on_node = |n: &NodeIdx| cluster.state(*n).primaries.iter().chain(&cluster.state(*n).secondaries);
     let mut instances: Vec<InstanceIdx> = nodes.iter().flat_map(on_node).copied().collect();
@@ -20,23 +21,22 @@ pub fn instances_on(cluster: &Cluster, nodes: &[NodeIdx]) -> Vec<InstanceIdx> {
     instances
 }
 
-/// What is wrong with a set of nodes, or with a cluster of several such sets.
+/// Number of faults in a set of nodes, or the sum over several sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Faults {
-    /// Online nodes that could not take over the instances of some other node.
+    /// Online nodes that couldn't take over the instances of some other node.
     pub n1_failing: usize,
-    /// Nodes with primaries that their exclusion tags should keep apart.
+    /// Nodes with primaries whose exclusion tags should keep them apart.
     pub conflicting: usize,
     /// Primaries on offline nodes.
     pub offline_primaries: usize,
     /// Offline nodes. The reference calls this "instances having a secondary node offline".
     pub offline_nodes: usize,
-    /// Nodes that could not be emptied if they were lost; 0 if nobody asked.
+    /// Nodes that couldn't be evacuated if they were lost; 0 if this wasn't checked.
     pub not_evacuable: usize,
 }
 
 impl Faults {
-    /// Whether there are any.
     pub fn any(&self) -> bool {
         *self != Self::default()
     }
@@ -62,25 +62,25 @@ impl std::iter::Sum for Faults {
     }
 }
 
-/// Which nodes and instances of a set of nodes are counted in [`Faults`], each list ascending.
+/// Nodes and instances counted in [`Faults`], each list ascending.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Faulty {
-    /// Online nodes that could not take over the instances of some other node.
+    /// Online nodes that couldn't take over the instances of some other node.
     pub n1_failing: Vec<NodeIdx>,
-    /// Nodes with primaries that their exclusion tags should keep apart.
+    /// Nodes with primaries whose exclusion tags should keep them apart.
     pub conflicting: Vec<NodeIdx>,
     /// Primaries on offline nodes.
     pub offline_primaries: Vec<InstanceIdx>,
-    /// Offline nodes.
     pub offline_nodes: Vec<NodeIdx>,
-    /// Nodes that could not be emptied if they were lost; none if nobody asked.
+    /// Nodes that couldn't be evacuated if they were lost; empty if this wasn't checked.
     pub not_evacuable: Vec<NodeIdx>,
 }
 
 impl Faulty {
-    /// Looks at `nodes`, ascending, which are all that instances may go to. The cluster is left unchanged.
+    /// Checks `nodes`, which must be ascending and are the only targets for evacuated instances. The cluster
+    /// is unchanged on return.
     ///
-    /// `capacity_checks` asks whether each node could be emptied, which takes most of the time.
+    /// `capacity_checks` tests whether each node could be evacuated, which takes most of the time.
     pub fn of(cluster: &mut Cluster, nodes: &[NodeIdx], capacity_checks: bool) -> Self {
         let mut faulty = Self { n1_failing: bad_nodes(cluster, nodes), ..Self::default() };
         for &index in nodes {
@@ -100,7 +100,6 @@ impl Faulty {
         faulty
     }
 
-    /// How many there are.
     pub fn count(&self) -> Faults {
         Faults {
             n1_failing: self.n1_failing.len(),
@@ -112,19 +111,16 @@ impl Faulty {
     }
 }
 
-/// The state of one node group.
+/// Faults and score of a node group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupHealth {
-    /// What is wrong, counted.
     pub faults: Faults,
-    /// Where.
     pub faulty: Faulty,
-    /// The score of the group's nodes.
     pub score: f64,
 }
 
 impl GroupHealth {
-    /// Looks at the nodes of one group, ascending. The cluster is left unchanged.
+    /// Checks the nodes of a group, which must be ascending. The cluster is unchanged on return.
     pub fn of(cluster: &mut Cluster, nodes: &[NodeIdx], capacity_checks: bool) -> Self {
         let faulty = Faulty::of(cluster, nodes, capacity_checks);
         Self { faults: faulty.count(), faulty, score: Board::new(cluster, nodes).score() }

@@ -1,4 +1,5 @@
-//! Why balancing moves nothing: what may not move, what refuses the moves, and what the best of them would gain.
+//! Explains why balancing makes no move: immovable instances, refused moves, and the gain of the best
+//! possible move.
 
 use cluster::{DiskTemplate, FailMode, Instance, InstanceIdx, MirrorClass, Move, NodeIdx, Probe};
 
@@ -6,43 +7,42 @@ use crate::allocate::Failures;
 use crate::balance::{Balancer, Candidates};
 use crate::fit::lack;
 
-/// Why nothing moves.
+/// Reasons why no instance moves.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Idle {
-    /// Instances whose data is on one node only, by disk template.
+    /// Instances without a copy on another node, counted by disk template.
     pub not_mirrored: Vec<(DiskTemplate, usize)>,
-    /// Mirrored instances without a mirror.
+    /// Instances with a mirrored template but no secondary.
     pub without_secondary: usize,
-    /// Instances that a tag keeps on their nodes.
+    /// Instances that a tag pins to their nodes.
     pub pinned: usize,
-    /// Instances that are left out of balancing by themselves or by options.
+    /// Instances excluded from balancing by their own setting or by options.
     pub left_out: usize,
-    /// Instances for which the options, or a lack of online nodes, leave no move.
+    /// Instances left without any move by the options or by a lack of online nodes.
     pub without_moves: usize,
-    /// Moves that are refused, by reason.
+    /// Refused moves, counted by reason.
     pub refused: Failures,
-    /// The node that lacks least of the memory that a refused move needs: how much, MiB, and for which instance.
+    /// Smallest memory shortage, MiB, that refuses a move, with the node and the instance.
     pub least_short: Option<(i64, NodeIdx, InstanceIdx)>,
-    /// The possible move that gains most.
+    /// Possible move with the largest gain.
     pub best: Option<Best>,
-    /// Whether no move may be made at all.
+    /// Whether the options allow no moves (`max_moves` is 0).
     pub is_limited: bool,
     /// Whether the score is within `min_score` of the optimum.
     pub is_optimal: bool,
 }
 
-/// Why an instance stays whatever the nodes are like.
+/// Reason why an instance can't move, regardless of the state of the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Immovable {
-    /// Its data is on one node only, or it has no data.
+    /// It has no data, or its data is on one node only.
     Template(DiskTemplate),
-    /// It should have a mirror, and has none.
+    /// Its template is mirrored, but it has no secondary.
     NoSecondary,
     /// It has the tag [`PINNED`](cluster::PINNED).
     Pinned,
-    /// It is left out of balancing.
     AutoBalanceOff,
-    /// Options leave it out.
+    /// Excluded by options.
     LeftOut,
 }
 
@@ -65,21 +65,20 @@ impl Immovable {
     }
 }
 
-/// The best of the moves that are possible.
+/// The best possible move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Best {
-    /// Which instance.
     pub instance: InstanceIdx,
-    /// How it would move.
     pub mov: Move,
-    /// By how much the score would become less; negative if it would become more.
+    /// Decrease of the score; negative if the move would raise it.
     pub gain: f64,
     /// Whether `min_gain` allows the move.
     pub gains_enough: bool,
 }
 
 impl Balancer<'_> {
-    /// Why no move is made as things are. `instances` are all that are at hand, those that may not move included.
+    /// Explains why balancing makes no move right now. `instances` are all instances in scope, movable or
+    /// not.
     pub fn idle(&self, instances: &[InstanceIdx]) -> Idle {
         let mut idle = Idle {
             is_limited: self.options.max_moves == Some(0),
@@ -112,7 +111,7 @@ impl Balancer<'_> {
         }
     }
 
-    /// All moves of an instance that the options allow at this time.
+    /// All moves of an instance that the options currently allow.
     fn moves(&self, index: InstanceIdx) -> Vec<Move> {
         if !self.eligible(index) {
             return Vec::new();
@@ -125,7 +124,7 @@ impl Balancer<'_> {
         candidates.failover.then_some(Move::Failover).into_iter().chain(to_others).collect()
     }
 
-    /// How much memory the node lacks that an instance would go to, MiB.
+    /// Memory, MiB, that the move's target node is short of.
     fn shortage(&self, index: InstanceIdx, mov: Move) -> Option<(i64, NodeIdx, InstanceIdx)> {
         let instance = self.cluster.instance(index);
         let node = mov.target().or(instance.secondary)?;

@@ -1,12 +1,12 @@
-//! Splitting moves into sets of jobs that can run at the same time (HT-jobs).
+//! Splits moves into sets of jobs that can run at the same time (HT-jobs).
 
 use cluster::{Cluster, DiskTemplate, Move, NodeIdx};
 
 use crate::balance::Step;
 
-/// Sets of steps, in the order of time; the steps of one set share no node.
+/// Splits steps into sets, in order of execution. Steps in one set have no node in common.
 ///
-/// Grouping is greedy from the last step backwards, as the reference does it.
+/// Steps are grouped greedily from the last one backwards, as in the reference.
 pub fn job_sets(cluster: &Cluster, steps: &[Step]) -> Vec<Vec<Step>> {
     let mut sets: Vec<Vec<Step>> = Vec::new();
     let mut busy: Vec<NodeIdx> = Vec::new();
@@ -30,7 +30,8 @@ pub fn job_sets(cluster: &Cluster, steps: &[Step]) -> Vec<Vec<Step>> {
     sets
 }
 
-/// As [`job_sets`] for plans of our own: what starts instances that are down, and copies nothing, is one set.
+/// Like [`job_sets`], for our own plans: leading steps that restart instances of unreadable nodes and copy no
+/// data form one set, even if they have nodes in common.
 pub fn own_job_sets(cluster: &Cluster, steps: &[Step]) -> Vec<Vec<Step>> {
     let starts = |step: &&Step| {
         let is_quick = matches!(step.mov, Move::Failover | Move::FailoverTo(_));
@@ -41,7 +42,7 @@ pub fn own_job_sets(cluster: &Cluster, steps: &[Step]) -> Vec<Vec<Step>> {
     first.into_iter().chain(job_sets(cluster, rest)).collect()
 }
 
-/// The nodes that a step involves: the new ones, and those that it leaves.
+/// Nodes that a step moves to or from.
 fn involved(cluster: &Cluster, step: &Step) -> Vec<NodeIdx> {
     let drbd = cluster.instance(step.instance).template == DiskTemplate::Drbd;
     let old_secondary = if drbd { step.from.1 } else { None };

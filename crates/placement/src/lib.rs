@@ -1,9 +1,36 @@
-//! Decisions on a cluster: the score, allocation, relocation, evacuation, balancing, repair, capacity, reboots,
-//! switching nodes off, redundancy, and what would be if things were different.
+//! Decisions about a Ganeti cluster: the decisions of htools, and Allotment's own searches.
 //!
-//! Everything here is pure: a decision is a function of a [`cluster::Cluster`] and options. In *exact* mode the
-//! decisions are the reference's, tie-breaks and last bits included (`spec/htools-algorithms.md`); speed comes
-//! from rigorous bounds that leave few candidates to score with the canonical formula.
+//! This crate is pure. A decision is a function of a [`cluster::Cluster`] and options. It performs no input
+//! or output and reads no clock. Results are values: moves ([`balance::Step`]), placements, or the reason for
+//! a refusal.
+//!
+//! ```text
+//! Cluster ──► Board (score) ──┐
+//!         ──► Redundancy ─────┴─► Allocator, Balancer, ... ──► Outcome, Step ──► job_sets
+//! ```
+//!
+//! - [`score`] defines the components of the score and their weights. A [`board::Board`] keeps the score of a
+//!   set of nodes and bounds it after a tentative change in constant time.
+//! - [`redundancy`] decides global N+1: whether every node could be evacuated if it were lost.
+//! - [`allocate`], [`groups`], [`dedicated`], [`evacuate`] and [`change_group`] make `hail`'s decisions.
+//! - [`balance`] and [`jobs`] make `hbal`'s, [`capacity`] `hspace`'s, [`health`] `hcheck`'s, [`reboot`]
+//!   `hroller`'s and [`squeeze`] `hsqueeze`'s.
+//! - [`deep`], [`repair`], [`drain`], [`whatif`], [`fit`] and [`clear`] are Allotment's own. [`explain`],
+//!   [`objection`] and [`idle`] give reasons for refusals, and [`watch`] compares the health of nodes before
+//!   and after a change.
+//!
+//! Balancing, for example: [`balance::Balancer::new`] takes a cluster, nodes, instances and options. Each
+//! call of [`balance::Balancer::step`] applies the best move to the cluster and returns it, or `None` if no
+//! move is worth making. [`jobs::job_sets`] splits the steps into sets that can run at the same time.
+//!
+//! In [`Search::Exact`], decisions equal the reference's, including tie-breaks and the last bits of scores
+//! (specification `htools-algorithms.md`). So sums keep the reference's order. Speed comes from rigorous
+//! bounds that leave few candidates to score with the canonical formula.
+//!
+//! [`deep::verify`], [`reboot::verify`] and [`clear::check`] judge plans without the code that made them.
+//!
+//! Start reading at [`score`], then [`board`] and [`balance`]. Names such as HT-score are requirements in
+//! `docs/features.md`.
 
 pub mod allocate;
 pub mod balance;
@@ -48,23 +75,23 @@ mod terms;
 pub mod watch;
 pub mod whatif;
 
-/// How hard to look for a decision.
+/// Effort spent on finding a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Search {
-    /// Decide what the reference decides.
+    /// Decide as the reference does.
     #[default]
     Exact,
-    /// Look further under the same rules; the result is never worse, and the same on every machine.
+    /// Search further under the same rules. The result is never worse, and it is the same on every machine.
     Deep,
 }
 
-/// Limits the threads that searches run on; 0 means one per processor. Decisions do not depend on it.
+/// Limits the number of threads for searches; 0 means one per processor. Decisions don't depend on it.
 ///
-/// Only the first call of a process has an effect, and only before the first search.
+/// Only the first call in a process has an effect, and only before the first search.
 pub fn limit_threads(threads: usize) {
     if threads == 0 {
         return;
     }
-    // A second call would fail, and leave the first one's choice in force, as documented.
+    // A second call fails and leaves the first limit in force, as documented.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
 }

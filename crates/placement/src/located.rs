@@ -1,17 +1,18 @@
-//! How many instances there are per pair of location tag and exclusion tag.
+//! Counts instances per pair of location tag and exclusion tag.
 
 use std::collections::HashMap;
 
 use cluster::{Cluster, NodeIdx, TagId};
 
-/// The numbers of instances, on online nodes, per location tag of their primary and exclusion tag of theirs.
+/// Number of instances on online nodes per location tag of the primary node and exclusion tag of the
+/// instance.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Located {
     counts: HashMap<(TagId, TagId), i64>,
 }
 
 impl Located {
-    /// The numbers on those of `nodes` that are online.
+    /// Counts on the online nodes among `nodes`.
     pub fn of(cluster: &Cluster, nodes: &[NodeIdx]) -> Self {
         let mut located = Self::default();
         for &node in nodes.iter().filter(|n| cluster.node(**n).online()) {
@@ -22,12 +23,13 @@ impl Located {
         located
     }
 
-    /// How many instances there are beyond the first of each pair.
+    /// Number of instances beyond the first of each pair.
     pub fn beyond_first(&self) -> i64 {
         self.counts.values().map(|count| (count - 1).max(0)).sum()
     }
 
-    /// How [`Self::beyond_first`] changes when a primary with these exclusion tags leaves one node for another.
+    /// Change of [`Self::beyond_first`] if a primary with exclusion tags `tags` moves from locations `left`
+    /// to `reached`.
     pub fn delta(&self, tags: &[TagId], left: &[TagId], reached: &[TagId]) -> i64 {
         if tags.is_empty() || (left.is_empty() && reached.is_empty()) {
             return 0;
@@ -51,7 +53,7 @@ impl Located {
         deltas.iter().map(change).sum()
     }
 
-    /// Counts `step` primaries with these exclusion tags in these locations.
+    /// Adds `step` to the count of primaries with these exclusion tags in these locations.
     pub fn shift(&mut self, tags: &[TagId], locations: &[TagId], step: i64) {
         for &location in locations {
             for &tag in tags {

@@ -1,16 +1,16 @@
-//! A lower bound of the score that falls apart into one number per node.
+//! A lower bound of the score that decomposes into one number per node.
 //!
 //! A candidate changes one copy of an instance on each of a few nodes. Let V be the sum of squared distances
 //! of a lane's values from their mean, and let a node's value move by δ from a distance y. Then n times the
-//! new variance is V + d, where d is the sum over the nodes touched of δ(δ + 2y), less (Σδ)²/n. The lane's
-//! deviation √((V + d) / n) is concave in d, so on the range of d that is possible for a class of instances it
-//! lies above the chord between the ends of that range, and the chord is *linear* in d. Thus the
-//! score of every candidate of a class is bounded from below by a constant, plus a number for the node that the
-//! instance leaves, plus one for the node that it comes to. What the best target is worth is then known
-//! for all instances of the class at once.
+//! new variance is V + d, where d is the sum over the touched nodes of δ(δ + 2y), minus (Σδ)²/n. The lane's
+//! deviation √((V + d) / n) is concave in d. So on the range of d that is possible for a class of instances,
+//! it lies above the chord between the ends of that range, and the chord is *linear* in d. This bounds the
+//! score of every candidate of a class from below by a constant, plus a number for the node that the instance
+//! leaves, plus a number for the node that it moves to. The best target is then known for all instances of
+//! the class at once.
 //!
-//! Rounding is accounted for as in [`crate::board::Board::lower_bound`]: variances by their bound in
-//! terms of the largest magnitude, sums by a relative slack.
+//! Rounding is accounted for as in [`crate::board::Board::lower_bound`]: variances by their bound in terms of
+//! the largest magnitude, sums by a relative slack.
 
 use cluster::{Cluster, Demand, Figures, Node, NodeIdx};
 
@@ -24,10 +24,10 @@ use crate::score::{DEVIATIONS, RESERVED_MEMORY_LANE, Row};
 const MIRROR_LANES: [bool; 14] =
     [false, true, false, false, false, false, true, false, true, false, true, false, true, false];
 
-/// How a node's values react to a demand.
+/// Response of a node's values to a demand.
 #[derive(Clone, Copy, Debug)]
 struct Sensitivity {
-    /// Change of each lane per unit asked.
+    /// Change of each lane per unit of demand.
     per_unit: Row,
     exclusive: bool,
 }
@@ -49,7 +49,7 @@ impl Sensitivity {
     }
 }
 
-/// What a class asks, lane by lane; on nodes with exclusive storage, spindles stand for disk.
+/// Demand of a class, lane by lane. On nodes with exclusive storage, spindles take the place of disk.
 fn units(demand: &Demand, exclusive: bool) -> Row {
     let disk = if exclusive {
         demand.spindles.unwrap_or(0) as f64
@@ -74,52 +74,52 @@ fn units(demand: &Demand, exclusive: bool) -> Row {
     row
 }
 
-/// What is the same for all classes of a step.
+/// State of a balancing step that all classes share.
 #[derive(Debug)]
 pub(crate) struct Frame<'a> {
     cluster: &'a Cluster,
     board: &'a Board,
     classes: &'a Classes,
     online: &'a [NodeIdx],
-    /// Nodes that are alike.
+    /// Groups of nodes that look alike to the search.
     pub cells: Cells,
-    /// Tables of the load by [`Class::load`]; none if cells do not tell loads apart.
+    /// Load tables by [`Class::load`]; empty if cells don't distinguish loads.
     tables: Vec<LoadTable>,
     sensitivity: Vec<Sensitivity>,
-    /// Distances from the mean, by position.
+    /// Distances from the mean, by position in `online`.
     distances: Vec<Row>,
-    /// Whether instances may leave offline nodes, whose values do not count.
+    /// Whether instances can leave offline nodes, whose values don't count.
     any_offline: bool,
 }
 
-/// What it is worth to put one copy on a node, to take one away, and to have both kinds of copies.
+/// Contribution to the bound when a copy arrives at a node or leaves it, split by the lanes it changes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Worth {
     /// Lanes that only primaries change.
     primary_only: f64,
-    /// Lanes that mirrors change as well.
+    /// Lanes that mirrors also change.
     mirror: f64,
 }
 
-/// The bound for one class: a constant, and numbers per node.
+/// Bound for one class: a constant, and numbers per node.
 #[derive(Debug)]
 pub(crate) struct Minorant {
     /// Bound of a candidate that changes nothing.
     pub base: f64,
-    /// By position: worth of coming to and of leaving a node.
+    /// Contributions of arriving at and leaving a node, by position.
     arrive: Vec<Worth>,
     leave: Vec<Worth>,
-    /// Reserved memory: slope of the chord, mean.
+    /// Slope of the chord and mean of the reserved-memory lane.
     reserve_slope: f64,
     reserve_mean: f64,
-    /// By position: worth of a target as primary and as secondary.
+    /// Contribution of a target as primary, by position.
     pub as_primary: Vec<f64>,
-    /// See [`Self::as_primary`].
+    /// Contribution of a target as secondary, by position.
     pub as_secondary: Vec<f64>,
 }
 
 impl<'a> Frame<'a> {
-    /// Prepares a step on a board that is bounded.
+    /// Prepares a step. The board must be [bounded](Board::bounded).
     pub fn new(
         cluster: &'a Cluster,
         board: &'a Board,
@@ -137,14 +137,14 @@ impl<'a> Frame<'a> {
         Self { cluster, board, classes, online, cells, tables, sensitivity, distances, any_offline }
     }
 
-    /// The bound for a class.
     pub fn minorant(&self, class: &Class) -> Minorant {
         let units = [units(&class.demand, false), units(&class.demand, true)];
         let reserved = if class.demand.forthcoming { 0.0 } else { class.demand.reserved_memory as f64 };
         let ranges = self.ranges(&units, reserved);
         let chords = self.chords(&ranges);
         let count = self.online.len();
-        // An unknown number of spindles makes those free on an exclusive-storage node -1, whatever they were.
+        // If the number of spindles is unknown, an exclusive-storage node's free spindles become -1,
+        // regardless of their previous number, so no bound holds.
         let erratic = class.demand.spindles.is_none() && self.sensitivity.iter().any(|s| s.exclusive);
         let mut minorant = Minorant {
             base: if erratic { f64::NEG_INFINITY } else { chords.base },
@@ -173,7 +173,7 @@ impl<'a> Frame<'a> {
         minorant
     }
 
-    /// The load's part of the bound for a class, where it is not in the minorant.
+    /// The load's part of the bound for a class, if it isn't in the minorant.
     pub fn load_table(&self, class: &Class) -> Option<&LoadTable> {
         self.tables.get(class.load)
     }
@@ -206,7 +206,7 @@ impl<'a> Frame<'a> {
         (arrive, leave)
     }
 
-    /// For each lane, the range of d over all candidates of the class, and the bound of (Σδ)²/n.
+    /// Range of d over all candidates of the class, and bound of (Σδ)²/n, for each lane.
     fn ranges(&self, units: &[Row; 2], reserved: f64) -> [Range; 14] {
         let mut low_added = [0.0_f64; 14];
         let mut high_added = [0.0_f64; 14];
@@ -216,7 +216,7 @@ impl<'a> Frame<'a> {
         let mut most = [f64::NEG_INFINITY; 14];
         for position in 0..self.online.len() {
             let mut moved = self.moved(position, units);
-            // Any part of the memory may become, or cease to be, reserved.
+            // Any part of the memory can start or stop being reserved.
             let reserve = reserved * self.sensitivity[position].per_unit[0].abs();
             moved[RESERVED_MEMORY_LANE] = reserve;
             let distance = &self.distances[position];
@@ -231,7 +231,7 @@ impl<'a> Frame<'a> {
                 least[lane] = least[lane].min(delta);
                 most[lane] = most[lane].max(delta);
             }
-            // In between, the parabola may dip to its vertex.
+            // Between the ends, the parabola can dip to its vertex.
             let lane = RESERVED_MEMORY_LANE;
             if distance[lane].abs() < reserve {
                 let dip = -distance[lane] * distance[lane];
@@ -242,7 +242,7 @@ impl<'a> Frame<'a> {
         let n = self.online.len() as f64;
         std::array::from_fn(|lane| {
             let reach = least[lane].abs().max(most[lane].abs());
-            // Two nodes may reserve more memory, one less; every other lane loses one copy and gains one.
+            // Two nodes can reserve more memory and one less. Every other lane loses one copy and gains one.
             let (arrivals, drift) = if lane == RESERVED_MEMORY_LANE {
                 (2.0, 2.0 * reach)
             } else if self.any_offline {
@@ -273,26 +273,26 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The chords: their slopes, and the bound at d = 0.
+/// Slopes of the chords, and the bound at d = 0.
 struct Chords {
     base: f64,
     slopes: Row,
 }
 
-/// The least that arriving at a node costs in instances on nodes failing N+1.
+/// Minimum change, caused by an arrival at the node, in the number of instances on nodes that fail N+1.
 fn arrival_penalty(node: &Node, figures: &Figures) -> f64 {
     if !figures.fails_n1 {
         0.0
     } else if figures.unallocated_memory(node) <= figures.reserved_memory {
         1.0
     } else {
-        // It fails by what it reports; by the records it may turn out not to.
+        // It fails by its reported figures. Once they are updated from the records, it can turn out to pass.
         -((figures.primaries + figures.secondaries) as f64)
     }
 }
 
 impl Minorant {
-    /// The least that it costs for a node to reserve `least` MiB or more, instead of what it does.
+    /// Minimum contribution of a node that reserves `least` MiB or more instead of its current amount.
     pub fn reserve(&self, node: &Node, figures: &Figures, least: i64) -> f64 {
         let inverse = 1.0 / node.total_memory;
         let old = figures.reserved_memory as f64 * inverse;
@@ -306,12 +306,12 @@ impl Minorant {
         self.reserve_slope * delta * (new + old - 2.0 * self.reserve_mean) + 0.25 * delta
     }
 
-    /// A primary leaves the node at a position.
+    /// A primary leaves the node at `position`.
     pub fn leave_primary(&self, position: usize) -> f64 {
         self.leave[position].primary_only + self.leave[position].mirror
     }
 
-    /// A secondary leaves.
+    /// A secondary leaves the node at `position`.
     pub fn leave_secondary(&self, position: usize) -> f64 {
         self.leave[position].mirror
     }
@@ -327,7 +327,8 @@ impl Minorant {
     }
 }
 
-/// The three best targets of a set: enough to know the best one other than the instance's own nodes.
+/// The three best targets of a set. Three are enough to know the best one other than the instance's two
+/// nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Podium([(f64, u32); 3]);
 
@@ -347,13 +348,13 @@ impl Podium {
         }
     }
 
-    /// The best, positions `not` aside.
+    /// Worth of the best target that isn't at one of the positions `not`.
     pub fn best(&self, not: [u32; 2]) -> f64 {
         self.0.iter().find(|(_, position)| !not.contains(position)).map_or(f64::INFINITY, |(worth, _)| *worth)
     }
 }
 
-/// The best targets per cell, for both roles, strictly and forced.
+/// Best targets per cell, for both roles, with strict and forced checks.
 #[derive(Debug)]
 pub(crate) struct Podiums {
     primary: Vec<[Podium; 2]>,
@@ -391,12 +392,12 @@ impl Podiums {
         podiums
     }
 
-    /// By cell, the worth of the best primary, whichever node that is.
+    /// Worth of the best primary of each cell, without excluding any node.
     pub fn best_primary(&self, force: bool) -> &[f64] {
         &self.best_primary[usize::from(force)]
     }
 
-    /// By cell, the worth of the best secondary, whichever node that is.
+    /// Worth of the best secondary of each cell, without excluding any node.
     pub fn best_secondary(&self, force: bool) -> &[f64] {
         &self.best_secondary[usize::from(force)]
     }

@@ -1,21 +1,21 @@
-//! What a policy has against an instance: which of its bounds, and by how much.
+//! Explains which bounds of a policy an instance violates, and by how much.
 //!
-//! The check itself is [`cluster::Policy::check`]; here the bound is found again that it stumbled over.
+//! The check itself is [`cluster::Policy::check`]. This module repeats it to find the violated bound.
 
 use std::fmt;
 
 use cluster::{DiskTemplate, ISpec, Instance, MinMax, Policy};
 
-/// A figure of an instance that one of the policy's intervals does not allow.
+/// A property of an instance that lies outside one of the policy's intervals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfBounds {
-    /// What it is, as in a sentence: `the memory`.
+    /// Name with its article, as in a sentence: `the memory`.
     what: String,
-    /// How much of it the instance has, if that is known.
+    /// `None` if unknown.
     value: Option<i64>,
-    /// The least that is allowed.
+    /// Allowed minimum.
     least: i64,
-    /// The most that is allowed.
+    /// Allowed maximum.
     most: i64,
     unit: &'static str,
 }
@@ -32,22 +32,18 @@ impl fmt::Display for OutOfBounds {
     }
 }
 
-/// Why a policy does not allow an instance.
+/// Reason why a policy rejects an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Objection {
-    /// It lies in none of the policy's intervals; the first bound that it violates of each.
+    /// The instance is in none of the policy's intervals. Lists the first violated bound of each interval.
     Sizes(Vec<OutOfBounds>),
-    /// Its disk template is not allowed.
-    Template {
-        /// The instance's.
-        wanted: DiskTemplate,
-        /// The policy's.
-        allowed: Vec<DiskTemplate>,
-    },
+    /// The disk template isn't allowed.
+    Template { wanted: DiskTemplate, allowed: Vec<DiskTemplate> },
 }
 
 impl Objection {
-    /// What `policy` has against `instance` on a node with (or without) exclusive storage; none if it allows it.
+    /// Finds the reason why `policy` rejects `instance` on a node with or without exclusive storage; `None`
+    /// if it accepts it.
     pub fn find(policy: &Policy, instance: &Instance, exclusive_storage: bool) -> Option<Self> {
         policy.check(instance, exclusive_storage).err()?;
         let bounds = policy.minmax.iter().map(|pair| violated(pair, instance, exclusive_storage));
@@ -80,7 +76,8 @@ impl fmt::Display for Objection {
     }
 }
 
-/// The first figure of an instance that an interval does not allow: what is too small comes first, as in the check.
+/// First property of an instance that an interval rejects. Minimums are checked before maximums, as in the
+/// policy check.
 fn violated(pair: &MinMax, instance: &Instance, exclusive_storage: bool) -> Option<OutOfBounds> {
     let figures = figures(instance, exclusive_storage);
     let too_small = |figure: &&Figure| figure.value.is_none_or(|value| value < (figure.field)(&pair.min));
@@ -102,7 +99,7 @@ struct Figure {
     field: fn(&ISpec) -> i64,
 }
 
-/// What is checked, in this order.
+/// Checked properties, in order.
 fn figures(instance: &Instance, exclusive_storage: bool) -> Vec<Figure> {
     let figure = |what: &str, value, unit, field| Figure { what: what.to_owned(), value, unit, field };
     let mut all = vec![figure("the memory", Some(instance.memory), " MiB", |s| s.memory_size)];

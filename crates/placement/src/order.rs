@@ -1,23 +1,23 @@
-//! Best first, with as few exact scores as possible.
+//! Sorts candidates best first while computing as few exact scores as possible.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Yields candidates by ascending exact score, equal scores latest first; knows only lower bounds at the start
-/// and asks for an exact score when the order depends on it.
+/// Yields candidates by ascending exact score, the latest first among equal scores. It starts from lower
+/// bounds and asks for an exact score only when the order depends on it.
 ///
-/// Undefined scores come in the order of trial: the reference sorts them so.
+/// NaN scores are yielded in order of trial, which is how the reference sorts them.
 #[derive(Debug)]
 pub(crate) struct BestFirst {
     heap: BinaryHeap<Entry>,
 }
 
-/// What looking at an entry came to.
+/// Result of [`BestFirst::look`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Looked {
-    /// This candidate is next, with that exact score.
+    /// The next candidate and its exact score.
     Next(usize, f64),
-    /// A bound was replaced by the exact score; another candidate may be next now.
+    /// An exact score replaced a bound, so the next candidate may have changed.
     Scored,
 }
 
@@ -29,7 +29,8 @@ struct Entry {
 }
 
 impl Ord for Entry {
-    /// The greatest entry is the one to look at next: least key; a bound before an exact score; the latest.
+    /// The greatest entry is next: smallest key first, then bounds before exact scores, then the latest
+    /// position.
     fn cmp(&self, other: &Self) -> Ordering {
         match (self.key.is_nan(), other.key.is_nan()) {
             (true, true) => return other.position.cmp(&self.position),
@@ -63,27 +64,26 @@ impl BestFirst {
         Self { heap: bounds.enumerate().map(entry).collect() }
     }
 
-    /// No candidates yet.
     pub fn empty() -> Self {
         Self { heap: BinaryHeap::new() }
     }
 
-    /// Adds a candidate of whose score a lower bound is known.
+    /// Adds a candidate with a lower bound of its score.
     pub fn add_bound(&mut self, position: usize, key: f64) {
         self.heap.push(Entry { key, exact: false, position });
     }
 
-    /// Adds a candidate whose exact score is known.
+    /// Adds a candidate with its exact score.
     pub fn add_exact(&mut self, position: usize, key: f64) {
         self.heap.push(Entry { key, exact: true, position });
     }
 
-    /// The least key.
+    /// Smallest key, which can be a bound or an exact score.
     pub fn least(&self) -> Option<f64> {
         self.heap.peek().map(|entry| entry.key)
     }
 
-    /// Looks at the entry that is next: takes it out if its score is exact, else finds that out.
+    /// Processes the first entry: removes it if its score is exact, otherwise computes the exact score.
     pub fn look(&mut self, exact: impl FnOnce(usize) -> f64) -> Option<Looked> {
         let entry = self.heap.pop()?;
         if entry.exact {
@@ -93,7 +93,7 @@ impl BestFirst {
         Some(Looked::Scored)
     }
 
-    /// The next candidate and its exact score.
+    /// Next candidate and its exact score.
     pub fn next(&mut self, mut exact: impl FnMut(usize) -> f64) -> Option<(usize, f64)> {
         loop {
             if let Looked::Next(position, score) = self.look(&mut exact)? {

@@ -1,8 +1,8 @@
-//! Placing a new instance on a pair of nodes: scores by the incremental formula (HT-score, HT-allocate).
+//! Places a new instance on a pair of nodes, scored by the incremental formula (HT-score, HT-allocate).
 //!
-//! The formula's roundings differ from the canonical one's, and both are observable, so it is reproduced as it
-//! stands. But few pairs are scored: a secondary is judged once for all primaries except those for which it
-//! reserves memory already, and pairs are looked at in the order of a bound of their score
+//! The formula rounds differently from the canonical one, and both results are observable, so it is
+//! reproduced exactly. Few pairs are scored, though: a secondary is checked once for all primaries, except
+//! those for which it already reserves memory, and pairs are scored in the order of a lower bound
 //! ([`bounds`]).
 
 mod bounds;
@@ -18,7 +18,7 @@ use crate::board::Board;
 use crate::order::{BestFirst, Looked};
 use crate::score::{Counts, RESERVED_MEMORY_LANE, Row, Values, row};
 
-/// Running statistics in which one node's values after another are exchanged.
+/// Running statistics, updated by exchanging the values of one node at a time.
 #[derive(Clone, Copy, Debug)]
 struct Statistics {
     n: f64,
@@ -43,7 +43,7 @@ impl Statistics {
         Self { n, sums, variances, counts: board.values().counts }
     }
 
-    /// Exchanges one online node's values.
+    /// Exchanges the values of one online node.
     #[inline]
     fn exchange(&mut self, old: &Row, new: &Row) {
         let n = self.n;
@@ -68,45 +68,45 @@ impl Statistics {
     }
 }
 
-/// What does not depend on the pair.
+/// Inputs that all pairs share.
 struct Trial<'a> {
     instance: &'a Instance,
     demand: Demand,
     board: &'a Board,
     start: Statistics,
     force: bool,
-    /// Whether refusals are to be counted.
+    /// Whether to count refusals.
     counted: bool,
 }
 
-/// The primary of a pair, with the instance on it.
+/// The primary of a pair, with the instance placed on it.
 struct Primary {
     node: NodeIdx,
     figures: Figures,
     counts: Counts,
-    /// Known once some pair may be possible.
+    /// Computed only once some pair turns out to be possible.
     effect: Effect,
 }
 
-/// The possible secondaries of one primary.
+/// Possible secondaries of one primary.
 struct Partners<'a> {
     list: &'a Secondaries,
-    /// Those that reserve memory for it already, by position.
+    /// Secondaries that already reserve memory for this primary, by position.
     particulars: Vec<Particular>,
     /// The primary's own position in the list.
     own: Option<usize>,
-    /// A bound of the scores, but for what the secondary adds.
+    /// Lower bound of the scores, without the secondary's contribution.
     base: f64,
     chords: &'a Chords,
 }
 
-/// A secondary that reserves memory for some primary already: it then reserves for one more instance of the same
-/// node, which may be refused where it would not be with another primary.
+/// A secondary that already reserves memory for some primary. With that primary it must reserve for one more
+/// instance of the same node, so it can be refused although other primaries would be accepted.
 #[derive(Clone, Copy, Debug)]
 struct Particular {
-    /// Its position in the list.
+    /// Position in the list.
     position: usize,
-    /// What it reserves for the primary's instances, MiB; not 0.
+    /// Memory already reserved for the primary's instances, MiB; never 0.
     reserved: i64,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Partners<'a> {
         Self { list, particulars, own: position(primary), base, chords }
     }
 
-    /// Whether the list's verdict holds for this primary, too.
+    /// Whether the list's verdict applies to this primary as well.
     fn usual(&self, position: usize) -> bool {
         self.own != Some(position) && self.particular(position).is_none()
     }
@@ -142,7 +142,7 @@ impl<'a> Partners<'a> {
         Some(&self.particulars[at])
     }
 
-    /// The secondary's figures with the instance on the pair.
+    /// Figures of the secondary with the instance on the pair.
     fn verdict(&self, trial: &Trial<'_>, cluster: &Cluster, position: usize) -> Result<Figures, FailMode> {
         if self.own == Some(position) {
             return Err(FailMode::Internal);
@@ -155,10 +155,10 @@ impl<'a> Partners<'a> {
         }
     }
 
-    /// A bound of the score with a particular secondary; undefined scores have no bound.
+    /// Lower bound of the score with a particular secondary. NaN scores have no bound.
     fn bound(&self, trial: &Trial<'_>, cluster: &Cluster, particular: &Particular) -> f64 {
         let position = particular.position;
-        // What is refused though it reserves for nobody is refused here as well.
+        // A node that refuses without any reservation also refuses with one.
         let Ok(figures) = &self.list.verdicts[position] else { return f64::INFINITY };
         let node = self.list.nodes[position];
         let more = particular.reserved + trial.demand.reserved_memory;
@@ -169,7 +169,7 @@ impl<'a> Partners<'a> {
             + self.chords.extra(trial.board, cluster, node, figures, reserved)
     }
 
-    /// How many secondaries are possible, and what refuses the others.
+    /// Number of possible secondaries, and refusal reasons of the rest.
     fn count(&self, trial: &Trial<'_>, cluster: &Cluster) -> (u64, Failures) {
         let (mut successes, mut failures) = (self.list.successes, self.list.failures);
         let unusual = self.particulars.iter().map(|particular| particular.position).chain(self.own);
@@ -180,7 +180,7 @@ impl<'a> Partners<'a> {
             }
             match self.verdict(trial, cluster, position) {
                 Ok(_) => successes += 1,
-                // A node cannot be its own mirror: that pair is not tried.
+                // A node can't be its own mirror, so that pair isn't counted as tried.
                 Err(FailMode::Internal) => {}
                 Err(mode) => failures.add(mode),
             }
@@ -189,7 +189,8 @@ impl<'a> Partners<'a> {
     }
 }
 
-/// Tries all pairs, and counts what refuses them. Inside a primary and across primaries, the latest of equals wins.
+/// Tries all pairs and counts refusal reasons. Ties go to the latest pair, both within a primary and across
+/// primaries.
 pub(crate) fn best_pair(
     cluster: &mut Cluster,
     board: &Board,
@@ -201,8 +202,8 @@ pub(crate) fn best_pair(
     try_pairs(cluster, board, instance, pairs, (force, true), acceptable)
 }
 
-/// The best of all pairs, of which any may be taken, or, only if there is none, what refuses them. Otherwise as
-/// [`best_pair`].
+/// Finds the best pair, without an acceptance test. Refusals are counted only if no pair is possible.
+/// Otherwise like [`best_pair`].
 pub(crate) fn best_pair_or_reasons(
     cluster: &mut Cluster,
     board: &Board,
@@ -259,7 +260,7 @@ fn try_pairs(
     let mut trials: Trials<f64> = Trials::default();
     let mut limit = f64::INFINITY;
     if acceptable.is_none() {
-        // Where any pair is acceptable, those worse than some pair need not be scored. A good one is found first.
+        // If every pair is acceptable, pairs worse than a known one need no score. So find a good one first.
         let promising = (0..primaries.len()).min_by(|a, b| least(*a).total_cmp(&least(*b)));
         if let Some((at, Ok(primary))) = promising.map(|at| (at, &primaries[at])) {
             let list = &lists[pairs.primaries[at].1];
@@ -295,7 +296,7 @@ fn try_pairs(
     trials
 }
 
-/// Every primary is refused, and with it all its pairs.
+/// Result when every primary, and therefore every pair, is refused.
 fn refused_primaries(pairs: &PairTargets, primaries: &[Result<Primary, FailMode>]) -> Trials<f64> {
     let mut trials = Trials::default();
     for (primary, (node, list)) in primaries.iter().zip(&pairs.primaries) {
@@ -306,14 +307,15 @@ fn refused_primaries(pairs: &PairTargets, primaries: &[Result<Primary, FailMode>
     trials
 }
 
-/// How many other nodes a list has.
+/// Number of nodes in the list other than `node`.
 fn partners_of(node: NodeIdx, list: &[NodeIdx]) -> u64 {
     (list.len() - usize::from(list.binary_search(&node).is_ok())) as u64
 }
 
 impl Trial<'_> {
     fn primaries(&self, cluster: &Cluster, pairs: &PairTargets) -> Vec<Result<Primary, FailMode>> {
-        // The nodes of a group mostly have the same storage, and so the same verdict of the group's policy.
+        // Most nodes of a group have the same kind of storage and so get the same verdict from the group's
+        // policy.
         let mut last = None;
         let mut allowed = |node: NodeIdx| {
             let target = cluster.node(node);
@@ -332,7 +334,7 @@ impl Trial<'_> {
         nodes.map(|node| allowed(node).and_then(|()| self.primary(cluster, node))).collect()
     }
 
-    /// The policy has agreed.
+    /// Assumes that the policy check has passed.
     fn primary(&self, cluster: &Cluster, node: NodeIdx) -> Result<Primary, FailMode> {
         let (target, state) = (cluster.node(node), cluster.state(node));
         // The secondary's share of the location score is added per pair.
@@ -354,7 +356,7 @@ impl Trial<'_> {
         cluster.figures(node).add_secondary(cluster.node(node), &self.demand, reserved, false, false)
     }
 
-    /// The statistics with the instance on its primary only.
+    /// Statistics with the instance on its primary only.
     fn statistics(&self, cluster: &Cluster, primary: &Primary) -> Statistics {
         let mut statistics = Statistics { counts: primary.counts, ..self.start };
         if let Some(slot) = self.board.online_slot(primary.node) {
@@ -364,7 +366,7 @@ impl Trial<'_> {
         statistics
     }
 
-    /// The exact score of a pair. `statistics` are the primary's.
+    /// Exact score of a pair. `statistics` already include the primary.
     fn score(
         &self,
         cluster: &Cluster,
@@ -385,7 +387,7 @@ impl Trial<'_> {
         statistics.score()
     }
 
-    /// The best acceptable pair of a primary with a score not above `limit`.
+    /// Finds the best acceptable pair of a primary with a score not above `limit`.
     fn with_primary(
         &self,
         cluster: &mut Cluster,
@@ -456,21 +458,22 @@ impl Trial<'_> {
     }
 }
 
-/// A list of possible secondaries, judged as if none of them reserved anything for the primary yet.
+/// A list of possible secondaries, checked as if they reserved no memory for the primary yet.
 struct Secondaries {
     nodes: Vec<NodeIdx>,
     verdicts: Vec<Result<Figures, FailMode>>,
     successes: u64,
     failures: Failures,
-    /// How the possible ones move the lanes.
+    /// Effects of the possible secondaries on the lanes; `None` for the rest.
     effects: Vec<Option<Effect>>,
-    /// Bounds of what they add to a primary's base; not a number for the others.
+    /// Lower bounds of the secondaries' contributions to a primary's base; NaN if a secondary isn't possible.
     worths: Vec<f64>,
-    /// (the same, position) of the possible ones, least first.
+    /// (worth, position) of the possible secondaries, smallest first.
     ranked: Vec<(f64, usize)>,
-    /// A bound of what any possible one adds, whatever it reserves already; infinite if there is none.
+    /// Lower bound of the contribution of any possible secondary, regardless of its existing reservations;
+    /// infinite if no secondary is possible.
     least_worth: f64,
-    /// Some node of each set of location tags among the possible ones.
+    /// One node for each distinct set of location tags among the possible secondaries.
     sites: Vec<NodeIdx>,
 }
 
@@ -507,7 +510,7 @@ impl Secondaries {
         list
     }
 
-    /// Finds out how the possible ones move the lanes.
+    /// Computes the effects of the possible secondaries on the lanes.
     fn measure(&mut self, cluster: &Cluster, trial: &Trial<'_>) {
         let effect = |(node, verdict): (&NodeIdx, &Result<Figures, FailMode>)| {
             let figures = verdict.as_ref().ok()?;
@@ -516,7 +519,7 @@ impl Secondaries {
         self.effects = self.nodes.iter().zip(&self.verdicts).map(effect).collect();
     }
 
-    /// Orders them by what they add; they have been measured.
+    /// Sorts the possible secondaries by their contribution. [`Self::measure`] must have run.
     fn rank(&mut self, cluster: &Cluster, trial: &Trial<'_>, chords: &Chords) {
         self.worths = vec![f64::NAN; self.nodes.len()];
         for (position, node) in self.nodes.iter().enumerate() {

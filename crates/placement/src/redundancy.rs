@@ -1,9 +1,9 @@
-//! Global N+1: could every node be emptied if it were lost? (HT-redundancy)
+//! Global N+1: could every node be evacuated if it were lost? (HT-redundancy)
 //!
-//! [`Redundancy`] is prepared once for a cluster and then asked about many tentative placements. A node whose
-//! primaries are all DRBD can only be affected by a placement on itself or on one of their secondaries. Where all
-//! are to be started or created elsewhere, counting [`Slots`] tells about most nodes at once. And most other
-//! verdicts can be told without the reference's greedy simulation.
+//! [`Redundancy`] is prepared once for a cluster and then asked about many tentative placements. If all
+//! primaries of a node are DRBD, only a placement on the node itself or on one of their secondaries can
+//! affect it. If all primaries would be started or created on other nodes, counting [`Slots`] decides about
+//! most nodes at once. Most remaining verdicts don't need the reference's greedy simulation either.
 
 #[cfg(test)]
 mod tests;
@@ -22,18 +22,18 @@ use crate::slots::{Count, Newcomer, Slots, Tables};
 /// A tentative placement as the test sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Tentative {
-    /// The new instance's record.
+    /// Record of the new instance.
     pub instance: InstanceIdx,
-    /// An instance whose record the new one hides, because the reference numbers the new instance by the length
-    /// of a list with gaps (HT-allocate).
+    /// An instance hidden by the new one's record, because the reference numbers the new instance by the
+    /// length of a list with gaps (HT-allocate).
     pub hidden: Option<InstanceIdx>,
-    /// The existing record, if the instance isn't new: the reference lists it on its new nodes by its own number, which
-    /// still leads to that record (HT-convert, HT-change-group).
+    /// The existing record, if the instance isn't new. The reference lists the instance on its new nodes
+    /// under its own number, which still leads to that record (HT-convert, HT-change-group).
     pub existing: Option<InstanceIdx>,
 }
 
 impl Tentative {
-    /// The record that a number in a node's list leads to.
+    /// Resolves a number in a node's list to a record.
     fn record(self, listed: InstanceIdx) -> InstanceIdx {
         match self.existing {
             _ if Some(listed) == self.hidden => self.instance,
@@ -43,47 +43,47 @@ impl Tentative {
     }
 }
 
-/// Knows which nodes of a cluster can be emptied.
+/// Knows the evacuable nodes of a cluster and keeps track of changes.
 #[derive(Debug)]
 pub struct Redundancy {
-    /// The nodes at hand, ascending.
+    /// Nodes in scope, ascending.
     nodes: Vec<NodeIdx>,
-    /// Those that must stay evacuable, ascending.
+    /// Nodes that must stay evacuable, ascending.
     tested: Vec<NodeIdx>,
-    /// What is known of each node, by index; only tested nodes' entries are meant.
+    /// Knowledge about each node, by index. Only entries of tested nodes are valid.
     knowledge: Vec<Knowledge>,
-    /// The slots of each group whose table is not too large.
+    /// Slots of each group whose table isn't too large.
     slots: Tables,
-    /// How many nodes are known not to be evacuable.
+    /// Number of nodes known not to be evacuable.
     stuck: usize,
-    /// The nodes that every placement may affect, ascending.
+    /// Nodes that any placement can affect, ascending.
     open: Vec<NodeIdx>,
-    /// Nodes that could not be emptied after some placement, the latest last: likely to fail again, so they are
-    /// looked at first. The order decides nothing.
+    /// Nodes that couldn't be evacuated after some placement, latest last. They are likely to fail again, so
+    /// they are checked first. The order doesn't affect results.
     suspects: RefCell<Vec<NodeIdx>>,
 }
 
-/// What is known of a node.
+/// Knowledge about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Knowledge {
-    /// Any placement may change whether it can be emptied.
+    /// Any placement can change whether it is evacuable.
     Open,
-    /// Its group's slots tell.
+    /// Its group's slots decide.
     Counted,
-    /// Whether it can be emptied; only a placement on it, or on secondaries of its primaries, may change that.
+    /// Whether it is evacuable. Only a placement on it, or on secondaries of its primaries, can change that.
     Settled(bool),
 }
 
-/// A placement changes at most this many nodes.
+/// Maximum number of nodes that a placement changes.
 const NODES_OF_A_PLACEMENT: usize = 2;
 
 impl Redundancy {
-    /// Looks at all of `nodes` as things are. The cluster is left unchanged.
+    /// Checks the current state of all `nodes`. The cluster is unchanged on return.
     pub fn new(cluster: &mut Cluster, nodes: &[NodeIdx]) -> Self {
         Self::among(cluster, nodes, nodes)
     }
 
-    /// As [`Self::new`], but only the nodes `tested` must stay evacuable, to any of `nodes`.
+    /// Like [`Self::new`], but only the nodes `tested` must stay evacuable, to any of `nodes`.
     pub fn among(cluster: &mut Cluster, nodes: &[NodeIdx], tested: &[NodeIdx]) -> Self {
         let mut redundancy = Self {
             nodes: nodes.to_vec(),
@@ -124,17 +124,18 @@ impl Redundancy {
         self.open = open;
     }
 
-    /// Takes a placement over that changed the nodes `changed`; `cluster` is the cluster *after* it.
+    /// Records a placement that changed the nodes `changed`. `cluster` is the cluster *after* it.
     pub fn update(&mut self, cluster: &mut Cluster, changed: &[NodeIdx]) {
         self.slots.update(cluster, changed, &self.tested);
         let affected = affected_by(cluster, changed);
         for position in 0..self.tested.len() {
             let node = self.tested[position];
             let counted = self.knowledge[node.at()] == Knowledge::Counted;
-            // A table that grew too large is gone.
+            // A table is dropped once it grows too large.
             let has_lost_table = counted && !self.slots.counts(node);
             let is_affected = affected.binary_search(&node).is_ok();
-            // Where instances may be started or created again, each placement uses up some of what was to spare.
+            // If instances can be started or created again, each placement uses up some of the spare
+            // capacity.
             if is_affected || has_lost_table || !(counted || only_fails_over(cluster, node)) {
                 self.knowledge[node.at()] = self.look_at(cluster, node);
             }
@@ -142,14 +143,14 @@ impl Redundancy {
         self.count();
     }
 
-    /// Prepares questions about placements of `instance` on the cluster as it is.
+    /// Prepares questions about placements of `instance` on the current cluster.
     pub fn inquiry(
         &self,
         cluster: &Cluster,
         instance: &Instance,
         tentative: Option<Tentative>,
     ) -> Inquiry<'_> {
-        // What is counted about the node of a hidden instance is wrong.
+        // Counts for the node of a hidden instance are wrong.
         let sure = tentative.is_none_or(|t| t.hidden.is_none());
         let is_new = tentative.is_none_or(|t| t.existing.is_none());
         let groups = self.slots.0.iter().map(|slots| GroupInquiry {
@@ -160,8 +161,8 @@ impl Redundancy {
         Inquiry { redundancy: self, tentative, sure, groups: groups.collect() }
     }
 
-    /// Whether every node could still be emptied after `outcome`, which `cluster` reflects already; slots tell that
-    /// of all nodes but `unsettled`.
+    /// Whether every node could still be evacuated after `outcome`, which `cluster` already includes. Slots
+    /// have decided about all nodes except `unsettled`.
     fn holds(
         &self,
         cluster: &mut Cluster,
@@ -186,7 +187,7 @@ impl Redundancy {
             return false;
         }
         let stuck = self.find_stuck(cluster, &changed, &affected, tentative);
-        // A node that changed is not suspected of the next placement, which changes another.
+        // A node changed by this placement isn't a suspect for the next one, which changes another node.
         if let Some(stuck) = stuck.filter(|n| !changed.contains(n)) {
             let mut suspects = self.suspects.borrow_mut();
             suspects.retain(|n| *n != stuck);
@@ -195,8 +196,9 @@ impl Redundancy {
         stuck.is_none()
     }
 
-    /// One of the nodes that cannot be emptied. The one found last is the most likely; then those that changed,
-    /// because they have more instances than before; of the others, the cheap arguments have a look at all first.
+    /// Finds a node that can't be evacuated. The most recent suspect is the most likely one, followed by the
+    /// changed nodes, which have more instances than before. For the rest, cheap arguments are tried on every
+    /// node before the first simulation.
     fn find_stuck(
         &self,
         cluster: &mut Cluster,
@@ -225,7 +227,7 @@ impl Redundancy {
                 None => undecided.push(node),
             }
         }
-        // What slots do not tell of these, other cheap arguments do not tell either.
+        // If slots don't decide about these nodes, other cheap arguments don't either.
         let hides = tentative.is_some_and(|t| t.hidden.is_some());
         let changes = self.slots.changed(cluster, changed);
         let proved = |node: NodeIdx| !hides && self.slots.prove(node, &changes);
@@ -237,28 +239,28 @@ impl Redundancy {
     }
 }
 
-/// Questions about where to place an instance.
+/// Answers questions about placements of an instance.
 #[derive(Debug)]
 pub struct Inquiry<'a> {
     redundancy: &'a Redundancy,
     tentative: Option<Tentative>,
-    /// Whether counts against a node can be relied on.
+    /// Whether counts against a node are reliable.
     sure: bool,
     groups: Vec<GroupInquiry<'a>>,
 }
 
-/// What matters of a group.
+/// One group's input to an inquiry.
 #[derive(Debug)]
 struct GroupInquiry<'a> {
     slots: &'a Slots,
     /// The instance as the group sees it.
     newcomer: Newcomer,
-    /// What becomes of the group's nodes if the instance is placed in another group.
+    /// Verdict on the group's nodes if the instance is placed in another group.
     standing: Count,
 }
 
 impl Inquiry<'_> {
-    /// Whether every node could still be emptied after `outcome`, which `cluster` reflects already.
+    /// Whether every node could still be evacuated after `outcome`, which `cluster` already includes.
     pub fn holds(&self, cluster: &mut Cluster, outcome: &Outcome) -> bool {
         let group = cluster.node(outcome.primary).group;
         let mut unsettled: Vec<NodeIdx> = Vec::new();
@@ -276,8 +278,8 @@ impl Inquiry<'_> {
     }
 }
 
-/// The nodes that a placement may affect though all their primaries fail over, ascending: those that changed, and
-/// those whose instances fail over to them.
+/// Nodes that a placement can affect although all their primaries fail over, ascending: the changed nodes,
+/// and nodes whose instances fail over to them.
 fn affected_by(cluster: &Cluster, changed: &[NodeIdx]) -> Vec<NodeIdx> {
     let mut affected: Vec<NodeIdx> = changed.to_vec();
     for node in changed {
@@ -292,7 +294,7 @@ fn only_fails_over(cluster: &Cluster, node: NodeIdx) -> bool {
     cluster.state(node).primaries.iter().all(|i| rescue(cluster, *i) == Rescue::Failover)
 }
 
-/// Whether all of `tested` can be emptied, given the nodes in `list`. The cluster is left unchanged.
+/// Whether all of `tested` can be evacuated to the nodes in `list`. The cluster is unchanged on return.
 pub fn all_evacuable(cluster: &mut Cluster, list: &[NodeIdx], tested: &[NodeIdx]) -> bool {
     tested.iter().all(|node| can_evacuate(cluster, list, *node, None))
 }
@@ -301,7 +303,7 @@ fn rescue(cluster: &Cluster, index: InstanceIdx) -> Rescue {
     Rescue::of(cluster.instance(index).template)
 }
 
-/// Whether `node` could be emptied, given the nodes in `list`. The cluster is left unchanged.
+/// Whether `node` could be evacuated to the nodes in `list`. The cluster is unchanged on return.
 pub fn can_evacuate(
     cluster: &mut Cluster,
     list: &[NodeIdx],
@@ -314,15 +316,16 @@ pub fn can_evacuate(
     }
 }
 
-/// Whether `node` cannot be emptied and could not even if more instances were placed, as long as they take room
-/// and give none.
+/// Whether `node` can't be evacuated, and still couldn't be after further placements that only use up
+/// capacity.
 ///
-/// The arguments that spare a simulation stay valid then; a simulation's outcome might not.
+/// The arguments that replace a simulation remain valid after such placements. The outcome of a simulation
+/// might not.
 pub fn surely_stuck(cluster: &Cluster, list: &[NodeIdx], node: NodeIdx) -> bool {
     without_simulation(cluster, list, node, None, 0) == Some(false)
 }
 
-/// As [`can_evacuate`], by doing it step by step as the reference does.
+/// Like [`can_evacuate`], but simulates the evacuation step by step as the reference does.
 pub fn by_simulation(
     cluster: &mut Cluster,
     list: &[NodeIdx],
@@ -335,8 +338,9 @@ pub fn by_simulation(
     possible
 }
 
-/// Which instances find no place if `node` is lost, given the nodes in `list`; none if all do. Of instances that would
-/// be created again, all are named where there is no room for all. The cluster is left unchanged.
+/// Instances that fit nowhere if `node` is lost and the nodes in `list` remain; empty if all fit. If the
+/// instances that would be created again don't all fit, the list contains every one of these. The cluster is
+/// unchanged on return.
 pub fn stuck_instances(cluster: &mut Cluster, list: &[NodeIdx], node: NodeIdx) -> Vec<InstanceIdx> {
     let mut attempt = Attempt { cluster, tentative: None, undo: Vec::new(), stuck: Vec::new() };
     let possible = attempt.empty(list, node);
@@ -344,11 +348,12 @@ pub fn stuck_instances(cluster: &mut Cluster, list: &[NodeIdx], node: NodeIdx) -
     if possible { Vec::new() } else { attempt.stuck }
 }
 
-/// The verdict where it can be told without simulating the evacuation.
+/// Verdict, if it can be reached without simulating the evacuation.
 ///
-/// Failing over is all or nothing: forced, an instance needs memory on its secondary that is not used up by the
-/// others that fail over to the same node; disks and spindles are given back and taken again. What is started or
-/// created elsewhere is [`Evacuation`]'s to judge. With `spare`, success stands even if so many nodes change.
+/// Failover is all or nothing: when forced, an instance needs memory on its secondary that isn't used up by
+/// other instances failing over to the same node. Disks and spindles are released and taken again. Instances
+/// that are started or created elsewhere are left to [`Evacuation`](crate::evacuation::Evacuation). Success
+/// remains valid if up to `spare` nodes change.
 fn without_simulation(
     cluster: &Cluster,
     list: &[NodeIdx],
@@ -363,7 +368,7 @@ fn without_simulation(
     }
     let mut moved_to: Vec<(NodeIdx, i64)> = Vec::new();
     let mut displaced = Displaced::default();
-    // The reference goes through the latest first.
+    // The reference processes the latest instance first.
     for &index in cluster.state(node).primaries.iter().rev() {
         let instance = cluster.instance(index);
         if Rescue::of(instance.template) != Rescue::Failover {
@@ -393,7 +398,7 @@ fn without_simulation(
     displaced.evacuation(cluster, list, node, left)?.verdict(spare)
 }
 
-/// The node that an instance would fail over to, if disks, spindles and migration tags allow it.
+/// Node that an instance would fail over to, if disks, spindles and migration tags allow it.
 fn failover_target(
     cluster: &Cluster,
     list: &[NodeIdx],
@@ -418,7 +423,7 @@ struct Attempt<'a> {
     cluster: &'a mut Cluster,
     tentative: Option<Tentative>,
     undo: Vec<Undo>,
-    /// What found no place.
+    /// Instances that fit nowhere.
     stuck: Vec<InstanceIdx>,
 }
 
@@ -468,8 +473,8 @@ impl Attempt<'_> {
         possible
     }
 
-    /// An instance that the reference does not find on a node when it leaves it: its record's index differs from
-    /// the one in the lists, so that the node's list lengths stay too high.
+    /// Whether the reference fails to find the instance on a node when it leaves it. Its record's index
+    /// differs from the one in the node's lists, so their lengths stay too high.
     fn is_ghost(&self, index: InstanceIdx) -> bool {
         self.tentative.is_some_and(|t| t.instance == index)
     }
@@ -495,7 +500,7 @@ impl Attempt<'_> {
     }
 
     fn fail_over(&mut self, list: &[NodeIdx], index: InstanceIdx) -> bool {
-        // A secondary that is not at hand cannot be relied upon.
+        // A secondary outside `list` can't be relied on.
         let reachable =
             self.cluster.instance(index).secondary.is_some_and(|s| list.binary_search(&s).is_ok());
         if !reachable {
@@ -510,7 +515,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Starts an instance on the best other node of the group, offline ones included.
+    /// Starts an instance on the best other node of the group. Offline nodes are included.
     fn evacuate(&mut self, in_group: &[NodeIdx], node: NodeIdx, index: InstanceIdx) -> bool {
         let board = Board::new(self.cluster, in_group);
         let probe = Probe::new(self.cluster, index);
@@ -533,9 +538,10 @@ impl Attempt<'_> {
         }
     }
 
-    /// Creates instances again, each on the best other node of the group; they are not taken off the lost node.
+    /// Creates instances again, each on the best other node of the group. They aren't removed from the lost
+    /// node.
     ///
-    /// The path is followed only until it is clear what becomes of the rest.
+    /// The simulation stops as soon as the outcome for the remaining instances is certain.
     fn recreate_all(
         &mut self,
         list: &[NodeIdx],
@@ -578,7 +584,8 @@ impl Attempt<'_> {
         true
     }
 
-    /// Where an instance is created again. The board is made once there is something to choose from.
+    /// Chooses the node on which to create an instance again. The board is built only if there is more than
+    /// one target.
     fn best_of(
         &mut self,
         list: &[NodeIdx],

@@ -1,10 +1,11 @@
-//! Repairing: ending violations with as few moves as can be, and moving nothing else.
+//! Repairs violations with as few moves as possible and moves nothing else.
 //!
-//! This is Allotment's own; the reference only balances. First everything starts that is down, each instance once and
-//! before any disk is copied. Then violations are taken one after the other, the worst first. Each move must make the
-//! [`Measure`] smaller and no class of violations worse, so that stopping early never leaves things worse than they
-//! were. Only starting what is down may make lesser classes worse. Of the moves that could end a violation, the one with the least
-//! measure afterwards is made; then the one that copies fewest disks; then the one with the least score.
+//! This is Allotment's own; the reference only balances. First, all instances that are down are started, each
+//! once and before any disk is copied. Then violations are handled one after another, the worst first. Each
+//! move must make the [`Measure`] smaller and no class of violations worse, so that stopping early never
+//! leaves the cluster worse than before. The only exception is starting an instance that is down, which is
+//! allowed to worsen lesser classes. Among the moves that could end a violation, the smallest resulting
+//! measure wins, then the fewest copied disks, then the lowest score.
 
 mod tidy;
 mod violations;
@@ -20,46 +21,43 @@ use crate::idle::Immovable;
 use crate::score::Values;
 use violations::Gauge;
 
-/// Why a violation remains.
+/// Reason why a violation remains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// The limit of moves is reached.
+    /// The limit on moves is reached.
     Limit,
-    /// None of the instances concerned can be moved, for these reasons, each given once.
+    /// The involved instances are all immovable. Lists the distinct reasons.
     Unmovable(Vec<Immovable>),
-    /// Both nodes of every instance concerned are offline.
+    /// Both nodes of every involved instance are offline.
     Unreadable,
-    /// The options leave the instances concerned no move.
+    /// The options allow no move of the involved instances.
     Forbidden,
     /// Every move is refused.
     Refused(Failures),
-    /// The moves that are possible would not help.
+    /// No possible move would help.
     Useless,
-    /// The moves that are possible would make violations of this class worse, or cause one.
+    /// The possible moves would worsen or cause violations of this class.
     Harmful(Class),
 }
 
-/// What was done.
+/// Result of [`repair`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repair {
-    /// The moves.
     pub steps: Vec<Step>,
-    /// The components of the score: before, and after each move.
+    /// Components of the score: before the first move, and after each move.
     pub values: Vec<Values>,
-    /// What was wrong, the worst first.
+    /// Violations before the repair, worst first.
     pub found: Vec<Violation>,
-    /// How bad things were.
     pub before: Measure,
-    /// How bad things are now.
     pub after: Measure,
-    /// What could not be repaired, and why.
+    /// Violations that couldn't be repaired, with the reasons.
     pub remaining: Vec<(Violation, Obstacle)>,
 }
 
-/// Repairs what is wrong on `nodes` by moving some of `instances`, both ascending.
+/// Repairs violations on `nodes` by moving some of `instances`, both ascending.
 ///
-/// With [`BalanceOptions::ignore_soft_errors`], a move may make a lesser class of violations worse. Of the other
-/// options those count that say what may move, and how.
+/// With [`BalanceOptions::ignore_soft_errors`], moves are allowed to worsen lesser classes of violations.
+/// Apart from that, only options that restrict moves have an effect.
 pub fn repair(
     cluster: &mut Cluster,
     nodes: &[NodeIdx],
@@ -78,7 +76,7 @@ pub fn repair(
     let mut values = vec![*site.board.values()];
     let mut steps = Vec::new();
     for (instance, mov) in plan {
-        // The same moves were possible in the trial.
+        // The trial made the same moves, so they are possible.
         let Some(step) = site.make(instance, mov) else { break };
         values.push(*site.board.values());
         steps.push(step);
@@ -100,14 +98,14 @@ struct Site {
     cluster: Cluster,
     nodes: Vec<NodeIdx>,
     online: Vec<NodeIdx>,
-    /// Whether each instance is among those that may be moved.
+    /// Whether each instance can be moved.
     free: Vec<bool>,
     options: BalanceOptions,
     board: Board,
     gauge: Gauge,
 }
 
-/// A move that makes things better; what is less is preferred.
+/// An improving move. Lower values are preferred.
 #[derive(Clone, Copy, Debug)]
 struct Remedy {
     measure: Measure,
@@ -130,14 +128,14 @@ impl Site {
         Self { cluster, nodes: nodes.to_vec(), online, free, options, board, gauge }
     }
 
-    /// Finds moves and makes them, until nothing helps any more.
+    /// Makes moves as long as they help, and returns them.
     fn find(&mut self) -> Vec<(InstanceIdx, Move)> {
         let mut plan = Vec::new();
         loop {
             let already = plan.len();
             self.start_what_is_down(&mut plan);
             for violation in self.gauge.violations(&self.cluster) {
-                // A violation may be over because of what was done about another.
+                // A repair of another violation can already have ended this one.
                 while let Some(remedy) = self.remedy(&self.gauge.involved(&self.cluster, violation)) {
                     if self.make(remedy.instance, remedy.mov).is_none() {
                         break;
@@ -151,7 +149,7 @@ impl Site {
         }
     }
 
-    /// Starts instances on whose primary nothing runs, where nothing has to be copied for it.
+    /// Starts instances that have an offline primary if no copying is necessary for that.
     fn start_what_is_down(&mut self, plan: &mut Vec<(InstanceIdx, Move)>) {
         for violation in self.gauge.violations(&self.cluster) {
             let Violation::Offline { instance, node } = violation else { continue };
@@ -169,7 +167,8 @@ impl Site {
         }
     }
 
-    /// Moves an instance off the secondary of one that is down, if the latter can start then. Nothing is copied.
+    /// Moves another instance off the secondary of `index`, which is down, if `index` can start then. No
+    /// disks are copied.
     fn make_room_for(&mut self, index: InstanceIdx, plan: &mut Vec<(InstanceIdx, Move)>) {
         let Some(secondary) = self.cluster.instance(index).secondary else { return };
         for guest in self.cluster.state(secondary).primaries.clone() {
@@ -184,7 +183,6 @@ impl Site {
         }
     }
 
-    /// Makes a move, if it is possible.
     fn make(&mut self, index: InstanceIdx, mov: Move) -> Option<Step> {
         let probe = Probe::new(&self.cluster, index);
         let from = (probe.primary, probe.secondary);
@@ -197,12 +195,12 @@ impl Site {
         Some(Step { instance: index, mov, from, to, score: self.board.score() })
     }
 
-    /// The best move of some instances that makes things better.
+    /// Best improving move of some instances.
     fn remedy(&self, instances: &[InstanceIdx]) -> Option<Remedy> {
         self.remedy_by(instances, |_| true)
     }
 
-    /// The same among the moves that are `allowed`.
+    /// Like [`Self::remedy`], limited to `allowed` moves.
     fn remedy_by(&self, instances: &[InstanceIdx], allowed: fn(Move) -> bool) -> Option<Remedy> {
         let mut best: Option<Remedy> = None;
         for &index in instances {
@@ -240,21 +238,21 @@ impl Site {
         }
     }
 
-    /// Whether a move to that measure is allowed.
+    /// Whether a move that leads to `measure` is allowed.
     fn improves(&self, measure: &Measure) -> bool {
         let now = self.gauge.measure();
         *measure < now
             && (self.options.ignore_soft_errors || measure.worsens_nothing(&now) || measure.runs_more(&now))
     }
 
-    /// Whether an instance may be moved at this time.
+    /// Whether an instance can currently be moved.
     fn may_move(&self, index: InstanceIdx) -> bool {
         self.free[index.at()]
             && (!self.options.evacuate_only
                 || self.cluster.instance(index).involved_nodes().any(|n| self.cluster.node(n).offline))
     }
 
-    /// The moves of an instance that the options allow at this time.
+    /// Moves of an instance that the options currently allow.
     fn moves(&self, index: InstanceIdx) -> impl Iterator<Item = Move> + '_ {
         let instance = self.cluster.instance(index);
         let allowed = if self.may_move(index) {
@@ -276,7 +274,7 @@ impl Site {
         }
     }
 
-    /// What is still wrong, and why.
+    /// Remaining violations and the reasons.
     fn remaining(&self, limited: bool) -> Vec<(Violation, Obstacle)> {
         let explain = |violation| {
             let involved = self.gauge.involved(&self.cluster, violation);
@@ -306,7 +304,7 @@ impl Site {
         let mut failures = Failures::default();
         let now = self.gauge.measure();
         let mut is_possible = false;
-        // Of the moves that make something better.
+        // Only over moves that improve some class.
         let mut least: Option<Measure> = None;
         for &index in involved {
             self.try_all(index, |_, outcome| match outcome {

@@ -1,10 +1,10 @@
-//! What a node is to an instance that it is, or would be, a node of.
+//! Role of a node for an instance.
 
-/// What a node is to an instance.
+/// Role that a node has, or would have, for an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// It runs the instance.
+    /// Runs the instance.
     Primary,
-    /// It holds the mirror.
+    /// Holds the mirror.
     Secondary,
 }

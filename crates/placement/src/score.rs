@@ -1,7 +1,7 @@
-//! The cluster's score: what it is made of, and how the parts add up (HT-score).
+//! The cluster's score: its components and how they add up (HT-score).
 //!
-//! Lower is better. Thirteen components are population standard deviations over the online nodes; they are kept
-//! as the lanes of a [`Row`] per node, so that one pass over the nodes treats all of them.
+//! Lower is better. Thirteen components are population standard deviations over the online nodes. They are
+//! stored as the lanes of a [`Row`] per node, so that a single pass over the nodes covers all components.
 
 use cluster::{Figures, Node};
 
@@ -17,9 +17,8 @@ pub const RESERVED_MEMORY_LANE: usize = 2;
 /// A component of the score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Component {
-    /// The name shown in metric tables.
+    /// Name shown in metric tables.
     pub name: &'static str,
-    /// Its weight.
     pub weight: f64,
 }
 
@@ -50,7 +49,7 @@ pub const COMPONENTS: [Component; 20] = [
 /// Position in [`COMPONENTS`] of each lane of a [`Row`].
 pub const LANE_COMPONENT: [usize; DEVIATIONS] = [0, 1, 3, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16];
 
-/// The weight of each lane; 0 for padding.
+/// Weight of each lane; 0 for padding.
 pub const LANE_WEIGHT: Row = {
     let mut weights = [0.0; 14];
     let mut lane = 0;
@@ -82,7 +81,7 @@ pub fn row(node: &Node, figures: &Figures) -> Row {
     ]
 }
 
-/// The components that are plain counts; exact whatever the order of addition.
+/// Components that are plain counts. They are exact in any order of addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Instances on online nodes that fail N+1.
@@ -100,7 +99,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// The share of one node (without [`Self::located_exclusion`], which is not a sum over nodes).
+    /// Counts of one node, without [`Self::located_exclusion`], which isn't a sum over nodes.
     #[inline]
     pub fn of(node: &Node, figures: &Figures) -> Self {
         let all = figures.primaries + figures.secondaries;
@@ -116,7 +115,6 @@ impl Counts {
         }
     }
 
-    /// Weighted sum.
     #[inline]
     pub fn weighted(&self) -> f64 {
         let sum = self.n1
@@ -143,12 +141,11 @@ impl Counts {
     }
 }
 
-/// The value of every component.
+/// Values of all components.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Values {
     /// Standard deviations, by lane.
     pub deviations: Row,
-    /// Counts.
     pub counts: Counts,
     /// Sum of the reserved memory ratios.
     pub reserved_total: f64,
@@ -183,7 +180,7 @@ impl Values {
         ]
     }
 
-    /// The score: weighted components added in order, from 0.
+    /// The score: weighted components, added in order starting from 0.
     #[inline]
     pub fn score(&self) -> f64 {
         let values = self.in_order();
@@ -195,10 +192,10 @@ impl Values {
     }
 }
 
-/// The least score that any arrangement can reach, given how much must be reserved (HT-score).
+/// Lowest score that any arrangement can reach, given the memory that must be reserved (HT-score).
 ///
-/// `nodes` yields, for each node of the list (offline ones too), its total memory and the sum of what it
-/// reserves for its peers.
+/// `nodes` yields, for each node of the list (including offline ones), its total memory and the sum of its
+/// reservations for its peers.
 pub fn optimal_score(nodes: impl Iterator<Item = (f64, i64)> + Clone) -> f64 {
     if nodes.clone().count() < 2 {
         return 0.0;

@@ -1,10 +1,10 @@
-//! The search for the best move of a balancing step.
+//! Finds the best move of a balancing step.
 //!
-//! Three sieves, each rigorous: what is worth at most what a class of instances can gain from its best target
-//! ([`crate::minorant`], one number per instance and kind of move); what a single candidate can gain
-//! ([`Board::lower_bound`](crate::board::Board::lower_bound)); and the canonical score. A candidate is dropped
-//! only if its bound is *above* the best exact score, so that ties are decided as the reference decides them: by
-//! the order of trial.
+//! Three rigorous sieves: a bound on the gain of a class of instances with its best target
+//! ([`crate::minorant`], one number per instance and kind of move); a bound for a single candidate
+//! ([`Board::lower_bound`](crate::board::Board::lower_bound)); and the canonical score. A candidate is
+//! dropped only if its bound is *above* the best exact score, so ties are broken as in the reference: by the
+//! order of trial.
 
 use std::cmp::Ordering;
 
@@ -28,7 +28,7 @@ pub(crate) struct Best {
 }
 
 impl Best {
-    /// Whether the reference would prefer this one: a lower score, or else the earlier trial.
+    /// Whether the reference would prefer this one: lower score first, then earlier trial.
     fn beats(&self, other: &Self) -> bool {
         match self.score.partial_cmp(&other.score) {
             Some(Ordering::Less) => true,
@@ -38,12 +38,12 @@ impl Best {
     }
 }
 
-/// The first move, in canonical order, of those with the least score below the current one.
+/// The first move, in canonical order, among those with the lowest score below the current one.
 pub(crate) fn best_move(run: &Balancer<'_>) -> Option<Best> {
     if run.board.bounded() { sieved(run) } else { exhaustive(run) }
 }
 
-/// Candidates tried, and the best of them so far.
+/// Tries candidates and keeps the best.
 struct Trials<'a> {
     run: &'a Balancer<'a>,
     best: Option<Best>,
@@ -70,7 +70,7 @@ impl<'a> Trials<'a> {
     }
 }
 
-/// Tries everything, without the first sieve.
+/// Tries all candidates, without the first sieve.
 pub(crate) fn exhaustive(run: &Balancer<'_>) -> Option<Best> {
     let mut trials = Trials::new(run, run.score());
     for &index in run.instances.iter().filter(|i| run.eligible(**i)) {
@@ -95,11 +95,11 @@ fn trial_number(position: usize, kind: usize) -> usize {
     1 + 4 * position + kind
 }
 
-/// Above this many numbers, the tables of all classes are not kept but computed when needed.
+/// Above this count of numbers, the tables of all classes aren't kept but recomputed when needed.
 const KEPT_NUMBERS: usize = 8 << 20;
-/// Prospects looked at first, to find a good move early.
+/// Number of prospects explored first, to find a good move early.
 const FAVOURITES: usize = 8;
-/// From this many instances on, work is spread over threads.
+/// Number of instances from which work is spread over threads.
 pub(crate) const PARALLEL_FROM: usize = 2_000;
 
 fn sieved(run: &Balancer<'_>) -> Option<Best> {
@@ -170,7 +170,7 @@ fn sieved(run: &Balancer<'_>) -> Option<Best> {
     others.into_iter().flatten().chain(trials.best).reduce(|a, b| if a.beats(&b) { a } else { b })
 }
 
-/// Tries the targets that the bound leaves.
+/// Tries the targets that pass the bound.
 fn explore_prospect(
     frame: &Frame<'_>,
     class: &Class,

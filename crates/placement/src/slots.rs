@@ -1,18 +1,20 @@
-//! Global N+1 for many placements at once, told by counting slots (HT-redundancy).
+//! Decides global N+1 for many placements at once by counting slots (HT-redundancy).
 //!
-//! A *slot* of a size is room for one instance of that size. A group keeps a table of how many slots of each size
-//! its instances have on each of its nodes. Two counts per node and size then tell most verdicts:
+//! A *slot* of a size is capacity for one instance of that size. Each group has a table with the number of
+//! slots that each of its nodes has for each size among its instances. Two counts per node and size then give
+//! most verdicts:
 //!
-//! - *Surely wanted:* so many instances of the node are at least as large. With fewer slots elsewhere, some
-//!   instance is left over, and the node cannot be emptied.
-//! - *Possibly wanted:* so many slots can be gone, at worst, when the last instance of that size has got its own. An
-//!   instance of size A destroys at most ⌈A/B⌉ slots of size B, of memory or disk, whichever is more, and no more than
-//!   one node has. And it goes to one node: so many nodes can cease to take the size as there are instances before.
-//!   With as many slots, or as many nodes that take it, elsewhere for each size, the node can be emptied whatever
-//!   path the reference takes.
+//! - *Surely wanted:* the number of the node's instances that are at least as large. With fewer slots
+//!   elsewhere, some instance is left over and the node can't be evacuated.
+//! - *Possibly wanted:* the number of slots that can be gone, in the worst case, once the last instance of
+//!   that size has its own. An instance of size A destroys at most ⌈A/B⌉ slots of size B, of memory or disk,
+//!   whichever is more, and no more than one node has. It also goes to only one node, so the number of nodes
+//!   that stop taking the size is at most the number of earlier instances. If each size has that many slots
+//!   elsewhere, or more nodes that take it than there are earlier instances, the node can be evacuated
+//!   whichever path the reference takes.
 //!
-//! A placement destroys slots on the nodes that it changes only. So whether all other nodes still find theirs can
-//! be asked of the greatest claim on each size, and only sizes that are scarce need be looked at.
+//! A placement destroys slots only on the nodes that it changes. So the largest claim on each size tells
+//! whether all other nodes still find their slots, and only scarce sizes need a look.
 
 mod row;
 mod witness;
@@ -28,24 +30,25 @@ use crate::evacuation::{Room, Size};
 use row::{Row, Supply, destroyed, sizes, slots};
 use witness::{Rooms, Witness};
 
-/// Larger tables are not kept. In tests few are.
+/// Maximum number of entries of a table. Larger tables are dropped. The limit is low in tests so that few are
+/// kept.
 const MOST_ENTRIES: usize = if cfg!(test) { 24 } else { 1 << 22 };
 
-/// The slots of a group's nodes, and which of its nodes need them.
+/// Slots of a group's nodes, and the nodes that need them.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots {
     group: GroupIdx,
-    /// The group's nodes at hand, ascending; positions among them are called rooms.
+    /// The group's nodes in scope, ascending. A position in this list is called a room.
     nodes: Vec<NodeIdx>,
-    /// What is free on them.
+    /// Free capacity of each room.
     rooms: Vec<Room>,
-    /// By room: the sizes of the node's instances in the order in which they get new nodes, if it must stay
-    /// evacuable and counting slots can tell.
+    /// By room: sizes of the node's instances in the order in which they get new nodes. `None` unless the
+    /// node must stay evacuable and counting slots can decide.
     residents: Vec<Option<Vec<Size>>>,
     /// One row per size.
     rows: Vec<Row>,
     row_of: HashMap<Size, usize>,
-    /// By room: why its node can be emptied though counting cannot tell. Found when asked for.
+    /// By room: proof that its node can be evacuated although counting can't decide. Computed on demand.
     witnesses: RefCell<Vec<Option<Witness>>>,
 }
 
@@ -53,9 +56,10 @@ pub(crate) struct Slots {
 #[derive(Debug)]
 pub(crate) struct Newcomer {
     size: Size,
-    /// Whether its node can be counted with it; not if it needs no other node because it doesn't exist yet.
+    /// Whether counting can still decide about the node that receives it. It can't if the instance is
+    /// forthcoming, for example: then it doesn't exist yet and needs no other node.
     countable: bool,
-    /// What there is of its size in the group.
+    /// Supply of its size in the group.
     supply: Supply,
     /// Rows that its placement can make scarce.
     critical: Vec<usize>,
@@ -65,25 +69,26 @@ pub(crate) struct Newcomer {
 #[derive(Debug)]
 pub(crate) struct Changed {
     rooms: Vec<(usize, Room)>,
-    /// All rooms with these changes, once somebody asks for them.
+    /// All rooms with these changes, computed on first use.
     all: OnceCell<Rooms>,
 }
 
-/// What counting says about the nodes of a group.
+/// Result of counting for the nodes of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Count {
-    /// Some node cannot be emptied.
+    /// Some node can't be evacuated.
     Stuck,
-    /// All can be emptied but for these, which counting cannot tell.
+    /// All nodes can be evacuated except possibly these, for which counting can't decide.
     Unsettled(Vec<NodeIdx>),
 }
 
-/// The slots of all groups whose table is kept.
+/// Slots of all groups whose tables are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Tables(pub Vec<Slots>);
 
 impl Tables {
-    /// The slots of the nodes in `list`; of these, the nodes `tested` must stay evacuable. Both ascending.
+    /// Slots of the nodes in `list`. Among these, the nodes in `tested` must stay evacuable. Both are
+    /// ascending.
     pub fn new(cluster: &Cluster, list: &[NodeIdx], tested: &[NodeIdx]) -> Self {
         let mut groups: Vec<GroupIdx> = list.iter().map(|n| cluster.node(*n).group).collect();
         groups.sort_unstable();
@@ -91,12 +96,12 @@ impl Tables {
         Self(groups.into_iter().filter_map(|group| Slots::new(cluster, group, list, tested)).collect())
     }
 
-    /// Whether counting can tell about that node.
+    /// Whether counting can decide about this node.
     pub fn counts(&self, node: NodeIdx) -> bool {
         self.0.iter().any(|slots| slots.counts(node))
     }
 
-    /// Takes over that nodes changed; `cluster` is the cluster *after* it.
+    /// Records that nodes changed. `cluster` is the cluster *after* the change.
     pub fn update(&mut self, cluster: &Cluster, changed: &[NodeIdx], tested: &[NodeIdx]) {
         for node in changed {
             let is_tested = tested.binary_search(node).is_ok();
@@ -104,7 +109,7 @@ impl Tables {
         }
     }
 
-    /// Prepares [`Self::prove`]; `cluster` is the cluster after the nodes `changed`.
+    /// Prepares [`Self::prove`]. `cluster` is the cluster after the nodes `changed`.
     pub fn changed(&self, cluster: &Cluster, changed: &[NodeIdx]) -> Vec<Changed> {
         let of_group = |slots: &Slots| {
             let rooms =
@@ -114,7 +119,7 @@ impl Tables {
         self.0.iter().map(of_group).collect()
     }
 
-    /// Whether a witness says that a node can be emptied, after changes.
+    /// Whether a witness proves that a node can be evacuated after the changes.
     pub fn prove(&self, node: NodeIdx, changed: &[Changed]) -> bool {
         let proves = |(slots, changed): (&Slots, &Changed)| {
             slots.room_of(node).is_some_and(|own| slots.proves(own, changed))
@@ -122,7 +127,8 @@ impl Tables {
         self.0.iter().zip(changed).any(proves)
     }
 
-    /// Whether some node cannot be emptied once an instance is placed so, and could not even if more were placed.
+    /// Whether some node can't be evacuated after this placement, and still couldn't be after further
+    /// placements.
     pub fn stuck_after(&self, cluster: &Cluster, instance: &Instance, outcome: &Outcome) -> bool {
         let group = cluster.node(outcome.primary).group;
         self.0.iter().filter(|slots| slots.group == group).any(|slots| {
@@ -131,7 +137,7 @@ impl Tables {
         })
     }
 
-    /// What counting says of things as they are.
+    /// Result of counting for the current state.
     pub fn standing(&self) -> Count {
         let mut unsettled = Vec::new();
         for slots in &self.0 {
@@ -145,8 +151,9 @@ impl Tables {
 }
 
 impl Slots {
-    /// The slots of `group`, of whose nodes `tested` must stay evacuable to those in `list`, both ascending. None if
-    /// the table would be too large, or with exclusive storage, where disks are not all that matters.
+    /// Slots of `group`. Its nodes in `tested` must stay evacuable to those in `list`; both are ascending.
+    /// Returns `None` if the table would be too large, or with exclusive storage, where disk size isn't the
+    /// only constraint.
     pub fn new(cluster: &Cluster, group: GroupIdx, list: &[NodeIdx], tested: &[NodeIdx]) -> Option<Self> {
         let nodes: Vec<NodeIdx> = list.iter().copied().filter(|n| cluster.node(*n).group == group).collect();
         if nodes.iter().any(|n| cluster.node(*n).exclusive_storage) {
@@ -166,7 +173,6 @@ impl Slots {
         Some(slots)
     }
 
-    /// The group.
     pub fn group(&self) -> GroupIdx {
         self.group
     }
@@ -175,7 +181,7 @@ impl Slots {
         self.nodes.binary_search(&node).ok()
     }
 
-    /// The tested nodes that counting can tell about.
+    /// Tested nodes that counting can decide about.
     fn counted(&self) -> impl Iterator<Item = NodeIdx> + '_ {
         self.nodes
             .iter()
@@ -184,12 +190,13 @@ impl Slots {
             .map(|(node, _)| *node)
     }
 
-    /// Whether counting can tell about that node.
+    /// Whether counting can decide about this node.
     pub fn counts(&self, node: NodeIdx) -> bool {
         self.nodes.binary_search(&node).is_ok_and(|room| self.residents[room].is_some())
     }
 
-    /// Takes the claims of a node's instances in, if they can be counted; fails if the table grows too large.
+    /// Adds the claims of a node's instances if they can be counted. Returns `None` if the table grows too
+    /// large.
     fn count(&mut self, cluster: &Cluster, room: usize) -> Option<()> {
         let residents = countable(cluster, self.group, self.nodes[room]);
         for (last, size) in sizes(residents.as_deref().unwrap_or_default()) {
@@ -217,8 +224,8 @@ impl Slots {
         Some(row)
     }
 
-    /// Takes over that a node changed; `tested` says whether it must stay evacuable. Fails if the table grows too
-    /// large.
+    /// Records that a node changed. `tested` is whether it must stay evacuable. Returns `None` if the table
+    /// grows too large.
     pub fn update(&mut self, cluster: &Cluster, node: NodeIdx, tested: bool) -> Option<()> {
         let Ok(room) = self.nodes.binary_search(&node) else { return Some(()) };
         self.rooms[room] = self::room(cluster, node);
@@ -253,7 +260,8 @@ impl Slots {
         Some(())
     }
 
-    /// How the group sees an instance to be placed. `is_new` is whether it finds another node by the same record.
+    /// Describes an instance to be placed as the group sees it. `is_new` is whether the same record leads to
+    /// it when its node is evacuated.
     pub fn newcomer(&self, cluster: &Cluster, instance: &Instance, is_new: bool) -> Newcomer {
         let size = Size::of(instance);
         let supply = self.rooms.iter().map(|room| Supply::of(slots(room, &size))).sum();
@@ -272,17 +280,17 @@ impl Slots {
         Newcomer { size, countable, supply, critical }
     }
 
-    /// What counting says of things as they are. `sure` is whether verdicts against a node can be relied on.
+    /// Result of counting for the current state. `sure` is whether verdicts against a node are reliable.
     pub fn standing(&self, sure: bool) -> Count {
         self.judge(0..self.rows.len(), usize::MAX, &[], sure)
     }
 
-    /// As [`Self::standing`], for placements on those of `nodes` that are not the group's, if there are any.
+    /// Like [`Self::standing`], for placements on nodes in `nodes` outside the group, if there are any.
     pub fn standing_beside(&self, nodes: &[NodeIdx], sure: bool) -> Count {
         if nodes.len() == self.nodes.len() { Count::Unsettled(Vec::new()) } else { self.standing(sure) }
     }
 
-    /// What counting says once `newcomer` was placed so; see [`Self::standing`].
+    /// Result of counting after the placement of `newcomer`; see [`Self::standing`].
     pub fn after(&self, cluster: &Cluster, newcomer: &Newcomer, outcome: &Outcome, sure: bool) -> Count {
         if !newcomer.size.is_sensible() {
             return Count::Unsettled(self.counted().collect());
@@ -318,7 +326,7 @@ impl Slots {
         count
     }
 
-    /// Looks at all counted nodes but the one in room `but`, when rooms have `changed` so.
+    /// Checks all counted nodes except the one in room `but`, given the `changed` rooms.
     fn judge(
         &self,
         rows: impl Iterator<Item = usize>,
@@ -340,8 +348,8 @@ impl Slots {
         Count::Unsettled(unsettled.into_iter().map(|room| self.nodes[room]).collect())
     }
 
-    /// Whether a witness says that the node in room `own` can be emptied, which has not `changed`. A witness found
-    /// with the changes is good without them as well if they only take room.
+    /// Whether a witness proves that the node in room `own`, which hasn't `changed`, can be evacuated. A
+    /// witness found with the changes is also valid without them if the changes only use up capacity.
     fn proves(&self, own: usize, changed: &Changed) -> bool {
         let Some(instances) = &self.residents[own] else { return false };
         let only_take = |(at, now): &(usize, Room)| {
@@ -363,7 +371,7 @@ impl Slots {
         witnesses[own].is_some()
     }
 
-    /// The node in `room` cannot be emptied once the newcomer is there as well.
+    /// Whether the node in `room` surely can't be evacuated once it also has the newcomer.
     fn surely_stuck_with(&self, newcomer: &Newcomer, room: usize) -> bool {
         if !newcomer.countable {
             return false;
@@ -383,7 +391,7 @@ impl Slots {
         covering > newcomer.supply.slots - slots(&self.rooms[room], size)
     }
 
-    /// The node in `room` can be emptied; the newcomer is there already as far as `cluster` goes.
+    /// Whether the node in `room` can surely be evacuated. In `cluster`, it already has the newcomer.
     fn can_be_emptied_with(&self, cluster: &Cluster, newcomer: &Newcomer, room: usize) -> bool {
         if !newcomer.countable {
             return false;
@@ -409,13 +417,13 @@ fn room_of(cluster: &Cluster, node: NodeIdx, figures: &cluster::Figures) -> Room
     Room { memory: figures.unallocated_memory(cluster.node(node)), disk: figures.free_disk, willing: true }
 }
 
-/// The sizes of a node's instances in the order in which they get new nodes, if that is all that matters: none
-/// fails over, and each may go to any node of a group without exclusive storage.
+/// Sizes of a node's instances in the order in which they get new nodes. `None` unless nothing but sizes
+/// matters: no instance fails over, and each can go to any node of a group without exclusive storage.
 fn countable(cluster: &Cluster, group: GroupIdx, node: NodeIdx) -> Option<Vec<Size>> {
     let policy = &cluster.group(group).policy;
     let free_to_migrate = cluster.node(node).migration.tags.is_empty();
     let mut displaced = Displaced::default();
-    // The reference goes through the latest first.
+    // The reference processes the latest instance first.
     for &index in cluster.state(node).primaries.iter().rev() {
         let instance = cluster.instance(index);
         let goes_anywhere = match Rescue::of(instance.template) {

@@ -1,49 +1,49 @@
-//! Finding nodes that may be switched off, or that must be switched on (HT-hsqueeze).
+//! Finds nodes that can be switched off or must be switched on (HT-hsqueeze).
 
 use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, NodeIdx, TagEffect};
 
 use crate::balance::{BalanceOptions, Balancer, Step};
 
-/// Tags with this prefix mark nodes that were switched off to save power.
+/// Prefix of tags on nodes that were switched off to save power.
 pub const STANDBY_PREFIX: &str = "htools:standby:";
 
-/// How much room a cluster must have.
+/// Spare capacity that a cluster must have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SqueezeOptions {
-    /// With less room than this many standard instances on every node, nodes are switched on.
+    /// Minimum spare capacity of every node, in standard instances. With less, nodes are switched on.
     pub minimal_resources: f64,
-    /// Room that must remain when nodes are switched off, in standard instances on every node.
+    /// Spare capacity of every node that must remain when nodes are switched off, in standard instances.
     pub target_resources: f64,
-    /// Whether room is wanted on offline nodes as well, as the reference wants it.
+    /// Whether offline nodes must have spare capacity as well, as in the reference.
     pub count_offline: bool,
 }
 
-/// What to do.
+/// Decision of [`squeeze`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// There is too little room: switch nodes on, then move instances.
+    /// Capacity is short: switch nodes on, then move instances.
     SwitchOn {
-        /// Whether there is enough room afterwards.
+        /// Whether the switched-on nodes provide sufficient capacity.
         sufficient: bool,
     },
-    /// There is room to spare: move instances, then switch nodes off.
+    /// Capacity is more than sufficient: move instances, then switch nodes off.
     SwitchOff,
-    /// Leave everything as it is.
+    /// Change nothing.
     Nothing,
 }
 
-/// The decision; the cluster it was made on is as it will be afterwards.
+/// The decision and its details. [`squeeze`] has already applied it to the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// What to do.
     pub action: Action,
-    /// The nodes to switch.
+    /// Nodes to switch.
     pub nodes: Vec<NodeIdx>,
-    /// The moves that go with it.
+    /// Moves to make.
     pub steps: Vec<Step>,
 }
 
-/// Online nodes that may be switched off because nothing on them is bound to them: most primaries first.
+/// Online nodes that can be switched off because no instance depends on their disks, most primaries first.
+/// The master node is excluded.
 pub fn offline_candidates(cluster: &Cluster) -> Vec<NodeIdx> {
     let free = |index: &NodeIdx| {
         let (node, state) = (cluster.node(*index), cluster.state(*index));
@@ -64,7 +64,7 @@ pub fn online_candidates(cluster: &Cluster) -> Vec<NodeIdx> {
     cluster.node_indices().filter(standby).collect()
 }
 
-/// Decides what to do, and does it to `cluster`.
+/// Makes the decision and applies it to `cluster`.
 pub fn squeeze(cluster: &mut Cluster, options: &SqueezeOptions) -> Plan {
     let minimal = Room::new(cluster, options.minimal_resources, options.count_offline);
     if minimal.is_everywhere(cluster) {
@@ -75,7 +75,8 @@ pub fn squeeze(cluster: &mut Cluster, options: &SqueezeOptions) -> Plan {
     }
 }
 
-/// The shortest row of candidates that is enough, or else all of them.
+/// Switches on the shortest sufficient prefix of the candidates, or every candidate if even that isn't
+/// sufficient.
 fn switch_on(cluster: &mut Cluster, wanted: &Room) -> Plan {
     let candidates = online_candidates(cluster);
     let mut last = None;
@@ -92,13 +93,14 @@ fn switch_on(cluster: &mut Cluster, wanted: &Room) -> Plan {
             break;
         }
     }
-    // The loop's last round never continues early, so there is a plan.
+    // The last iteration never continues early, so a plan exists.
     let Some((trial, plan)) = last else { return nothing() };
     *cluster = trial;
     plan
 }
 
-/// From the least used candidate on, takes each that the rest of the cluster can do without.
+/// Goes through the candidates from the least used one on and takes each that the rest of the cluster can do
+/// without.
 fn switch_off(cluster: &mut Cluster, wanted: &Room) -> Plan {
     let mut best: Option<(Cluster, Plan)> = None;
     let mut chosen: Vec<NodeIdx> = Vec::new();
@@ -131,7 +133,7 @@ fn nothing() -> Plan {
     Plan { action: Action::Nothing, nodes: Vec::new(), steps: Vec::new() }
 }
 
-/// Whether balancing could take everything off a node. If not, there is no need to try.
+/// Whether balancing could move everything off a node. If not, there is no need to try.
 fn can_leave(cluster: &Cluster, node: NodeIdx) -> bool {
     let moves = |i: &InstanceIdx| {
         let instance = cluster.instance(*i);
@@ -147,7 +149,7 @@ fn switch(cluster: &mut Cluster, nodes: &[NodeIdx], offline: bool) -> Vec<Step> 
     }
     let all: Vec<NodeIdx> = cluster.node_indices().collect();
     let instances: Vec<InstanceIdx> = cluster.instance_indices().collect();
-    // Any gain will do, and no score is good enough to stop.
+    // Accept any gain, and never stop at a good enough score.
     let options = BalanceOptions {
         min_gain: 0.0,
         min_gain_limit: 0.0,
@@ -158,12 +160,12 @@ fn switch(cluster: &mut Cluster, nodes: &[NodeIdx], offline: bool) -> Vec<Step> 
     std::iter::from_fn(|| run.step()).collect()
 }
 
-/// Whether no instance has its primary on an offline node; the reference does not look at secondaries.
+/// Whether no instance has its primary on an offline node. The reference ignores secondaries.
 fn settled(cluster: &Cluster) -> bool {
     cluster.instances.iter().all(|i| cluster.node(i.primary).online())
 }
 
-/// The largest size that is asked for, in MiB or whatever the unit; see [`Room::new`].
+/// Largest requested amount, in MiB or any other unit; see [`Room::new`].
 const LARGEST: f64 = (1_i64 << 40) as f64;
 
 /// An instance that must fit on every node.
@@ -173,10 +175,10 @@ struct Room {
 }
 
 impl Room {
-    /// Room for `factor` times the cluster's standard instance on shared storage.
+    /// Capacity for `factor` times the cluster's standard instance on shared storage.
     fn new(cluster: &Cluster, factor: f64, count_offline: bool) -> Self {
         let standard = &cluster.policy.std;
-        // No node has as much as the limit, and sums with it do not overflow.
+        // No node has that much capacity, and sums with the limit don't overflow.
         let times = |amount: i64| (factor * amount as f64).floor().clamp(-LARGEST, LARGEST) as i64;
         let mut instance = Instance::new("room", DiskTemplate::Ext, NodeIdx::from_usize(0));
         instance.memory = times(standard.memory_size);
@@ -189,7 +191,7 @@ impl Room {
         self.count_offline || cluster.node(node).online()
     }
 
-    /// Whether it fits on every node that counts.
+    /// Whether the instance fits on every node that counts.
     fn is_everywhere(&self, cluster: &Cluster) -> bool {
         let demand = self.instance.demand();
         let fits = |n: &NodeIdx| {
@@ -199,8 +201,8 @@ impl Room {
         cluster.node_indices().filter(|n| self.counts(cluster, *n)).all(|n| fits(&n))
     }
 
-    /// Whether the online nodes together could have the memory for it on each, were `switched` to change; if not,
-    /// no balancing helps.
+    /// Whether the online nodes together would have the memory for the instance on each, after nodes are
+    /// `switched`. If not, no balancing helps.
     fn may_be_everywhere(&self, cluster: &Cluster, switched: &[NodeIdx], offline: bool) -> bool {
         let mut spare = 0_i64;
         for index in cluster.node_indices() {
@@ -209,7 +211,7 @@ impl Room {
             if stays_online {
                 spare += figures.unallocated_memory(node) - self.instance.memory - 1;
             } else {
-                // What runs here must run elsewhere in the end.
+                // Instances on this node must run elsewhere in the end.
                 spare -= figures.instance_memory;
             }
         }

@@ -1,4 +1,4 @@
-//! The survey of a balancing step: which instances and kinds of move are worth exploring at all.
+//! Surveys a balancing step: finds instances and kinds of moves that are worth exploring.
 
 use cluster::{Cluster, Instance, InstanceIdx, NodeIdx};
 
@@ -7,27 +7,27 @@ use crate::cells::{Cells, LoadTable};
 use crate::minorant::{Minorant, Podiums};
 use crate::terms::Terms;
 
-/// One instance and one kind of move, to all targets (or a plain failover).
+/// One instance and one kind of move, to any target (or a plain failover).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prospect {
-    /// No candidate scores below this.
+    /// Lower bound of the scores of all candidates.
     pub bound: f64,
-    /// The bound without the target's part.
+    /// The bound without the target's contribution.
     pub fixed: f64,
     pub class: u32,
     pub instance: InstanceIdx,
-    /// The kind and its number in the order of trial; `None` is a plain failover.
+    /// Kind of move and its number in the order of trial; `None` for a plain failover.
     pub kind: Option<(Kind, u8)>,
 }
 
-/// What a target becomes.
+/// Role of a move's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Primary,
     Secondary,
 }
 
-/// What the target of a kind of move of an instance becomes, and whether that is forced.
+/// Role of the target for a kind of move, and whether the placement is forced.
 pub(crate) fn role_of(run: &Balancer<'_>, instance: &Instance, kind: Kind) -> (Role, bool) {
     let offline = |node: NodeIdx| run.cluster.node(node).offline;
     let global = run.options.ignore_soft_errors;
@@ -39,33 +39,32 @@ pub(crate) fn role_of(run: &Balancer<'_>, instance: &Instance, kind: Kind) -> (R
     }
 }
 
-/// Finds what is worth exploring for the instances of a class.
+/// Finds prospects for the instances of a class.
 pub(crate) struct Surveyor<'a> {
     pub run: &'a Balancer<'a>,
     pub cells: &'a Cells,
     pub loads: Option<&'a LoadTable>,
-    /// The number of the class.
+    /// Number of the class.
     pub number: u32,
     pub minorant: &'a Minorant,
 }
 
-/// How the copies on a node change.
+/// Change in the copies on a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct Swap {
     primaries: i64,
     secondaries: i64,
     /// Change of unallocated memory, MiB.
     memory: i64,
-    /// Least memory reserved afterwards, MiB.
+    /// Minimum of reserved memory after the move, MiB.
     reserve: i64,
-    /// Change of tag conflicts.
     conflicts: i64,
     /// Change of the location score.
     location: i64,
 }
 
 impl Surveyor<'_> {
-    /// Adds the prospects of one instance that may beat the score as it is.
+    /// Adds the prospects of an instance that could beat the current score.
     pub fn prospects(&self, index: InstanceIdx, podiums: &Podiums, out: &mut Vec<Prospect>) {
         let run = self.run;
         let instance = run.cluster.instance(index);
@@ -95,7 +94,7 @@ impl Surveyor<'_> {
         }
     }
 
-    /// The best that a target can be worth, the instance's own nodes aside.
+    /// Lowest contribution of any target other than the instance's own nodes.
     fn best_target(&self, ends: &Ends<'_>, kind: Kind, podiums: &Podiums, own: [u32; 2]) -> f64 {
         let (role, force) = role_of(self.run, ends.instance, kind);
         let terms = self.terms(ends);
@@ -118,7 +117,7 @@ impl Surveyor<'_> {
         Terms { run: self.run, cells: self.cells, loads: self.loads, instance: ends.instance }
     }
 
-    /// The change in counts of a node.
+    /// Change of a node's weighted counts.
     fn counts(&self, ends: &Ends<'_>, index: NodeIdx, swap: Swap) -> f64 {
         let (node, figures) = (self.run.cluster.node(index), self.run.cluster.figures(index));
         if ends.forthcoming {
@@ -160,7 +159,7 @@ impl Surveyor<'_> {
         lanes + self.counts(ends, ends.primary, swap)
     }
 
-    /// The primary becomes the secondary, reserving `least` or more.
+    /// The primary becomes the secondary and reserves at least `least`.
     fn primary_steps_down(&self, ends: &Ends<'_>, least: i64) -> f64 {
         let swap = Swap {
             primaries: -1,
@@ -182,7 +181,7 @@ impl Surveyor<'_> {
         lanes + self.reserve(ends, secondary, ends.reserve_without) + self.counts(ends, secondary, swap)
     }
 
-    /// The secondary becomes the primary; `shared` location tags with the new secondary are counted.
+    /// The secondary becomes the primary and has `shared` location tags in common with the new secondary.
     fn secondary_steps_up(&self, ends: &Ends<'_>, shared: i64) -> f64 {
         let Some(secondary) = ends.secondary else { return 0.0 };
         let cluster = &*self.run.cluster;
@@ -215,7 +214,7 @@ impl Surveyor<'_> {
             + self.terms(ends).of_failover()
     }
 
-    /// What a kind of move changes on the instance's own nodes, whatever the target.
+    /// Changes on the instance's own nodes that a kind of move makes for any target.
     fn fixed(&self, ends: &Ends<'_>, kind: Kind) -> f64 {
         let grown = |reserve: i64| reserve.max(ends.need);
         match kind {
@@ -241,20 +240,20 @@ impl Surveyor<'_> {
     }
 }
 
-/// An instance's nodes, and what the search needs to know of them.
+/// An instance's nodes, with precomputed input for the search.
 struct Ends<'a> {
     instance: &'a Instance,
     primary: NodeIdx,
     secondary: Option<NodeIdx>,
     forthcoming: bool,
-    /// Memory it occupies, MiB.
+    /// Memory that the instance uses, MiB.
     used: i64,
-    /// Memory reserved for it, MiB.
+    /// Memory reserved for the instance, MiB.
     need: i64,
     primary_reserve: i64,
-    /// Reserve of the secondary once it is gone.
+    /// Reserve of the secondary without the instance.
     reserve_without: i64,
-    /// Tag conflicts that go away with it.
+    /// Tag conflicts that end when the instance leaves.
     conflicts: i64,
     location: i64,
     unmet: i64,

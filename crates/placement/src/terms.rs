@@ -1,12 +1,13 @@
-//! What the search's bound counts exactly, by the cell of the target.
+//! Terms of the search's bound that are exact, by the target's cell.
 
 use cluster::{Instance, NodeIdx};
 
 use crate::balance::{Balancer, Kind};
 use crate::cells::{Cells, LoadTable};
 
-/// The terms of one instance and one kind of move: location tags that the target would share with the other node,
-/// wishes that it would not meet, the change in pairs of location and exclusion tags, and the load.
+/// Terms for an instance and a kind of move: location tags that the target would share with the instance's
+/// remaining node, wishes that it would not meet, the change in pairs of location and exclusion tags, and the
+/// load.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
     pub run: &'a Balancer<'a>,
@@ -16,7 +17,7 @@ pub(crate) struct Terms<'a> {
 }
 
 impl Terms<'_> {
-    /// The term for a target in `cell`.
+    /// Term for a target in `cell`.
     #[inline]
     pub fn of(&self, kind: Kind, cell: usize) -> f64 {
         let load = self.loads.map_or(0.0, |table| self.load(table, Some((kind, cell))));
@@ -25,13 +26,14 @@ impl Terms<'_> {
         load + location as f64
     }
 
-    /// The load's part after a plain failover.
+    /// Load term after a plain failover.
     pub fn of_failover(&self) -> f64 {
         self.loads.map_or(0.0, |table| self.load(table, None))
     }
 
-    /// The least, over all cells, of the cell's best target (`best`, by cell) and the load's part; `None` if more than
-    /// the load depends on the cell. The same as trying [`Self::of`] on each, but in one sweep.
+    /// Minimum, over all cells, of the worth of the cell's best target (`best`, by cell) plus the load term;
+    /// `None` if more than the load depends on the cell. Equals the minimum of [`Self::of`] over all cells,
+    /// but takes one sweep.
     pub fn least(&self, kind: Kind, best: &[f64]) -> Option<f64> {
         let table = self.loads?;
         if !self.cells.plain || !self.instance.desired_locations.is_empty() || kind == Kind::FailoverTo {
@@ -59,7 +61,7 @@ impl Terms<'_> {
         })
     }
 
-    /// The load's part of the score after a move to a cell, or after a plain failover.
+    /// Load term after a move to a cell, or after a plain failover.
     fn load(&self, table: &LoadTable, to: Option<(Kind, usize)>) -> f64 {
         let nowhere = table.nowhere();
         let cell = |node: NodeIdx| {

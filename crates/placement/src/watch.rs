@@ -1,8 +1,8 @@
-//! How a set of nodes is doing: its score, and whether it would survive the loss of a node.
+//! Health of a set of nodes: its score, and whether it would survive the loss of a node.
 //!
-//! Two questions are asked about redundancy, and both are kept apart. *Failing N+1* is a node's own figure: it has
-//! no memory left for what it would have to take over. *Stuck* is the global question: not everything that runs
-//! on the node would find a place if the node were lost (HT-redundancy).
+//! Redundancy has two separate questions. *Failing N+1* is a figure of a single node: it has too little
+//! memory for the instances that it would have to take over. *Stuck* is the global question: some instances
+//! on the node would fit nowhere if the node were lost (HT-redundancy).
 
 use cluster::{Cluster, MirrorClass, NodeIdx, Outcome};
 
@@ -10,21 +10,21 @@ use crate::board::Board;
 use crate::health::bad_nodes;
 use crate::redundancy::can_evacuate;
 
-/// How a set of nodes is doing.
+/// Health of a set of nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Health {
-    /// The score; less is better.
+    /// Lower is better.
     pub score: f64,
     /// Online nodes that fail N+1, ascending.
     pub failing_n1: Vec<NodeIdx>,
-    /// Online nodes that could not be emptied if they were lost, ascending.
+    /// Online nodes that couldn't be evacuated if they were lost, ascending.
     pub stuck: Vec<NodeIdx>,
 }
 
 impl Health {
-    /// The health of `nodes` (ascending). The cluster is left unchanged.
+    /// Health of `nodes` (ascending). The cluster is unchanged on return.
     ///
-    /// Offline nodes count in the score, but nothing can be taken over by them.
+    /// Offline nodes count in the score, but can't take over instances.
     pub fn of(cluster: &mut Cluster, nodes: &[NodeIdx]) -> Self {
         let score = Board::new(cluster, nodes).score();
         let watch = Watch::new(cluster, nodes);
@@ -32,18 +32,18 @@ impl Health {
     }
 }
 
-/// Keeps the redundancy of a set of nodes up to date while instances move, looking only at nodes that a move can
-/// have affected.
+/// Tracks the redundancy of a set of nodes while instances move, rechecking only nodes that a move can
+/// affect.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    /// The online nodes, ascending.
+    /// Online nodes, ascending.
     nodes: Vec<NodeIdx>,
     /// By node index.
     stuck: Vec<bool>,
 }
 
 impl Watch {
-    /// Looks at all of `nodes` that are online. The cluster is left unchanged.
+    /// Checks the online nodes among `nodes`. The cluster is unchanged on return.
     pub fn new(cluster: &mut Cluster, nodes: &[NodeIdx]) -> Self {
         let nodes: Vec<NodeIdx> = nodes.iter().copied().filter(|n| cluster.node(*n).online()).collect();
         let mut stuck = vec![false; cluster.nodes.len()];
@@ -53,7 +53,7 @@ impl Watch {
         Self { nodes, stuck }
     }
 
-    /// Online nodes that could not be emptied, ascending.
+    /// Online nodes that couldn't be evacuated, ascending.
     pub fn stuck(&self) -> impl Iterator<Item = NodeIdx> + '_ {
         self.nodes.iter().copied().filter(|n| self.stuck[n.at()])
     }
@@ -63,21 +63,21 @@ impl Watch {
         bad_nodes(cluster, &self.nodes)
     }
 
-    /// Whether no node is stuck that was not stuck before `outcome`, which `cluster` reflects already.
+    /// Whether `outcome`, which `cluster` already includes, makes no further node stuck.
     pub fn no_worse(&self, cluster: &mut Cluster, outcome: &Outcome) -> bool {
         let affected = self.affected(cluster, outcome);
         affected.into_iter().all(|n| self.stuck[n.at()] || can_evacuate(cluster, &self.nodes, n, None))
     }
 
-    /// Takes note of `outcome`, which `cluster` reflects already.
+    /// Records `outcome`, which `cluster` already includes.
     pub fn update(&mut self, cluster: &mut Cluster, outcome: &Outcome) {
         for node in self.affected(cluster, outcome) {
             self.stuck[node.at()] = !can_evacuate(cluster, &self.nodes, node, None);
         }
     }
 
-    /// The nodes whose verdict may have changed: those that changed, those that count on them as secondaries, and
-    /// those with instances that may go anywhere.
+    /// Nodes with a possibly different verdict: changed nodes, nodes that rely on changed nodes as
+    /// secondaries, and nodes with instances that can go to any node.
     fn affected(&self, cluster: &Cluster, outcome: &Outcome) -> Vec<NodeIdx> {
         let changed = |n: NodeIdx| outcome.changes_node(n);
         let counts_on_it = |n: &NodeIdx| {

@@ -1,8 +1,8 @@
-//! Hypothetical changes to a cluster, and what describes it before and after them.
+//! Hypothetical changes to a cluster, and summaries of the cluster before and after.
 //!
-//! Changes of what there is (nodes, instances, sizes) are made to the plain values, with what the nodes report brought
-//! in line, and the cluster is loaded again. Everything else is decided as it would be: lost nodes are drained,
-//! new instances are placed and the groups are balanced by the modules that do so for the programs.
+//! Changes to nodes, instances and sizes are made to the plain values, with the nodes' reports adjusted, and
+//! the cluster is loaded again. The remaining steps use the same modules as the programs: lost nodes are
+//! drained, new instances are placed, and groups are balanced.
 
 use std::collections::HashSet;
 
@@ -21,35 +21,33 @@ use crate::groups;
 use crate::score::Values;
 use crate::watch::Health;
 
-/// New sizes of an instance; what is not given stays.
+/// New sizes of an instance; `None` keeps the current size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Resize {
-    /// Memory, MiB.
     pub memory_mib: Option<i64>,
-    /// Virtual CPUs.
     pub vcpus: Option<i64>,
     /// Disk space on each of its nodes, MiB.
     pub disk_mib: Option<i64>,
 }
 
-/// Empty nodes that look alike.
+/// Identical empty nodes to add.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewNodes {
-    /// How many.
     pub count: usize,
-    /// What they look like; the name does not matter.
+    /// Template for the nodes. Its name is ignored.
     pub like: Node,
 }
 
 impl NewNodes {
-    /// A node as most of a group's are (the first of them, emptied); none in a group without nodes.
+    /// The most common kind of node in a group: the first such node, without instances. `None` if the group
+    /// has no nodes.
     pub fn typical(cluster: &Cluster, group: GroupIdx) -> Option<Node> {
         let look = |n: &Node| {
             (n.total_memory.to_bits(), n.total_disk.to_bits(), n.total_cpus.to_bits(), n.total_spindles)
         };
         let of_group = || cluster.nodes.iter().filter(|n| n.group == group);
         let alike = |node: &Node| of_group().filter(|n| look(n) == look(node)).count();
-        // Of equally frequent ones the first: `max_by_key` would take the last.
+        // Ties go to the first node, hence `rev`: `max_by_key` returns the last maximum.
         let node = of_group().rev().max_by_key(|n| alike(n))?;
         Some(Node {
             reported_free_memory: node.total_memory_mib() - node.node_memory,
@@ -63,22 +61,21 @@ impl NewNodes {
     }
 }
 
-/// What is to be changed, in the order in which it happens.
+/// Changes, in the order in which they are made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changes {
-    /// Instances that go away.
+    /// Instances to remove.
     pub remove: Vec<InstanceIdx>,
-    /// Instances that get other sizes where they are.
+    /// Instances to resize in place.
     pub resize: Vec<(InstanceIdx, Resize)>,
-    /// Nodes that join.
     pub add_nodes: Vec<NewNodes>,
     /// Nodes that die, ascending.
     pub lose: Vec<NodeIdx>,
-    /// Instances that are created, and how many.
+    /// Numbers and shapes of instances to create.
     pub add_instances: Vec<(usize, Shape)>,
-    /// Whether the groups are balanced in the end.
+    /// Whether to balance the groups at the end.
     pub rebalance: bool,
-    /// What must stay redundant where instances are created; [`CapacityOptions::limit`] is of no meaning.
+    /// Redundancy to preserve when instances are created. [`CapacityOptions::limit`] is ignored.
     pub rules: CapacityOptions,
 }
 
@@ -96,35 +93,32 @@ impl Default for Changes {
     }
 }
 
-/// Instances that were to be created.
+/// Result of creating instances of one shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Added {
-    /// How many were wanted.
+    /// Requested number.
     pub wanted: usize,
-    /// What they look like.
     pub shape: Shape,
-    /// Where they went.
     pub placed: Vec<Placement>,
-    /// What refused the first that found no place. `None` if all were placed, or if placing ended at the limit of instances
-    /// without memory.
+    /// Refusal of the first instance that didn't fit. `None` if all were placed, or if placing stopped at the
+    /// limit for instances without memory.
     pub refused: Option<Refusal>,
 }
 
-/// Why no more instances find a place.
+/// Reason why no more instances fit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
     /// There are no nodes, or no pairs of nodes.
     NoTargets(NoTargets),
-    /// All are too full; how often for which reason.
+    /// All targets refuse, with the number of refusals by reason.
     Full(Failures),
 }
 
-/// What happened.
+/// Result of [`Changes::enact`].
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Enacted {
-    /// How the instances of lost nodes were rescued.
+    /// Rescue of the lost nodes' instances; `None` if no nodes are lost.
     pub rescue: Option<drain::Plan>,
-    /// Instances created.
     pub added: Vec<Added>,
     /// Moves that balance the groups.
     pub moves: Vec<Step>,
@@ -137,7 +131,7 @@ impl Enacted {
         stays.filter(|stay| stay.role == Role::Primary).map(|stay| stay.instance)
     }
 
-    /// Whether balancing moves an instance.
+    /// Whether balancing moves the instance.
     pub fn balances(&self, index: InstanceIdx) -> bool {
         self.moves.iter().any(|step| step.instance == index)
     }
@@ -149,8 +143,8 @@ impl Changes {
         *self == Self { rules: self.rules, ..Self::default() }
     }
 
-    /// The cluster with other nodes and instances; a node keeps its index. Limits that options put on nodes must
-    /// be set again.
+    /// Loads the cluster with changed nodes and instances. Nodes keep their indices. Limits that options put
+    /// on nodes must be set again.
     pub fn reshape(&self, cluster: &Cluster, options: &LoadOptions) -> Result<Cluster, LoadError> {
         let mut parts = cluster.clone();
         parts.settle_reports();
@@ -174,7 +168,7 @@ impl Changes {
         loaded.map(|(cluster, _)| cluster)
     }
 
-    /// Lets the rest happen on the cluster that [`Self::reshape`] made.
+    /// Makes the remaining changes on the cluster that [`Self::reshape`] returned.
     pub fn enact(&self, cluster: &mut Cluster) -> Enacted {
         let mut enacted = Enacted::default();
         if !self.lose.is_empty() {
@@ -192,7 +186,7 @@ impl Changes {
             let lost: Vec<InstanceIdx> = enacted.lost().collect();
             for group in groups::inhabited(cluster) {
                 let (nodes, mut instances) = (cluster.nodes_of(group), cluster.instances_of(group));
-                // They don't move until a node is back.
+                // Lost instances can't move until a node is back.
                 instances.retain(|i| !lost.contains(i));
                 let options = BalanceOptions { readable_only: true, ..BalanceOptions::default() };
                 let mut run = Balancer::new(cluster, &nodes, &instances, options);
@@ -207,7 +201,7 @@ fn resize(instance: &mut Instance, size: Resize) {
     instance.memory = size.memory_mib.unwrap_or(instance.memory);
     instance.vcpus = size.vcpus.unwrap_or(instance.vcpus);
     if let Some(disk) = size.disk_mib {
-        // The last disk takes the difference, as far as it goes.
+        // The last disk takes the difference, but never becomes smaller than 0.
         if let Some(last) = instance.disks.last_mut() {
             last.size = (last.size + disk - instance.disk).max(0);
         }
@@ -215,7 +209,7 @@ fn resize(instance: &mut Instance, size: Resize) {
     }
 }
 
-/// Adds an instance to (or, with -1, takes it from) what its nodes report.
+/// Adds an instance to its nodes' reports, or removes it if `sign` is -1.
 fn account(cluster: &mut Cluster, index: InstanceIdx, sign: i64) {
     let instance = &cluster.instances[index.at()];
     let demand = instance.demand();
@@ -235,7 +229,7 @@ fn account(cluster: &mut Cluster, index: InstanceIdx, sign: i64) {
     }
 }
 
-/// Names that are not taken: `STEM-1SUFFIX`, `STEM-2SUFFIX`, ...
+/// Generates unused names: `STEM-1SUFFIX`, `STEM-2SUFFIX`, ...
 struct FreeNames {
     stem: &'static str,
     suffix: String,
@@ -259,7 +253,7 @@ impl FreeNames {
     }
 }
 
-/// Creates instances of a shape as long as there is room.
+/// Creates up to `wanted` instances of a shape and gives them unused names.
 fn add(cluster: &mut Cluster, wanted: usize, shape: &Shape, rules: CapacityOptions) -> Added {
     let names = cluster.instances.iter().map(|i| &i.name);
     let mut names = FreeNames::new("new", &cluster.suffix, names);
@@ -270,9 +264,9 @@ fn add(cluster: &mut Cluster, wanted: usize, shape: &Shape, rules: CapacityOptio
     added
 }
 
-/// As [`add`], with whatever names.
+/// Like [`add`], without renaming the instances.
 ///
-/// As with `hail`, groups of last resort are used only when no preferred one has room.
+/// As with `hail`, groups of last resort are used only if no preferred group has capacity.
 pub(crate) fn place(cluster: &mut Cluster, wanted: usize, shape: &Shape, rules: CapacityOptions) -> Added {
     let mut added = Added { wanted, shape: *shape, placed: Vec::new(), refused: None };
     let policies: Vec<AllocPolicy> = cluster.groups.iter().map(|group| group.alloc_policy).collect();
@@ -293,7 +287,7 @@ pub(crate) fn place(cluster: &mut Cluster, wanted: usize, shape: &Shape, rules: 
     added
 }
 
-/// Places what is still wanted, and notes why no more is.
+/// Places the remaining instances and records why no more fit.
 fn fill(cluster: &mut Cluster, added: &mut Added, rules: CapacityOptions) {
     let left = added.wanted - added.placed.len();
     let options = CapacityOptions { limit: Some(left), ..rules };
@@ -303,7 +297,8 @@ fn fill(cluster: &mut Cluster, added: &mut Added, rules: CapacityOptions) {
         Err(error) => added.refused = Some(Refusal::NoTargets(error)),
         Ok(filled) => {
             let is_enough = filled.placed.len() >= left;
-            // Nodes that refuse an instance say why. Without a reason, the limit of instances without memory ended it.
+            // A node that refuses an instance gives a reason. Without any reason, placing stopped at the
+            // limit for instances without memory.
             let is_refused = |failures: &Failures| filled.placed.is_empty() || failures.total() > 0;
             added.refused =
                 filled.failures.filter(|failures| !is_enough && is_refused(failures)).map(Refusal::Full);
@@ -312,49 +307,43 @@ fn fill(cluster: &mut Cluster, added: &mut Added, rules: CapacityOptions) {
     }
 }
 
-/// A rule that is broken.
+/// A rule that the cluster breaks.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Violation {
-    /// More memory is given out than there is.
+    /// Instances use more memory than the node has.
     #[error("{short_mib} MiB more memory is in use than there is")]
     Memory {
-        /// How much is lacking, MiB.
+        /// Missing memory, MiB.
         short_mib: i64,
     },
-    /// Too little disk is free.
+    /// Less disk is free than the required minimum.
     #[error("{short_mib} MiB of disk are lacking")]
     Disk {
-        /// How much is lacking, MiB.
+        /// Missing disk, MiB.
         short_mib: i64,
     },
-    /// Too many virtual CPUs.
+    /// More virtual CPUs are in use than allowed.
     #[error("{ratio:.2} virtual CPUs per physical one, {limit} allowed")]
     Vcpus {
-        /// In use, per physical CPU.
+        /// Virtual CPUs in use per physical CPU.
         ratio: f64,
-        /// Allowed.
         limit: f64,
     },
-    /// Too many instance spindles.
+    /// More instance spindles are in use than allowed.
     #[error("{used} instance spindles, {limit} allowed")]
-    Spindles {
-        /// In use.
-        used: f64,
-        /// Allowed.
-        limit: f64,
-    },
-    /// Instances that exclude each other.
+    Spindles { used: f64, limit: f64 },
+    /// Several instances on the node have the same exclusion tag.
     #[error("{conflicts} instances too many with the same exclusion tag")]
     Tags {
-        /// How many beyond the first of each tag.
+        /// Number of instances beyond the first of each tag.
         conflicts: i64,
     },
-    /// A size outside the group's policy.
+    /// An instance's size is outside its group's policy.
     #[error("its {} is outside the group's policy", policy_item(*.0))]
     Policy(FailMode),
 }
 
-/// What a policy's check of an instance refers to.
+/// Name of the instance property that a policy check rejects.
 pub fn policy_item(mode: FailMode) -> &'static str {
     match mode {
         FailMode::Memory => "memory",
@@ -366,16 +355,15 @@ pub fn policy_item(mode: FailMode) -> &'static str {
     }
 }
 
-/// Who breaks a rule.
+/// Node or instance that breaks a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offender {
     /// An online node.
     Node(NodeIdx),
-    /// An instance.
     Instance(InstanceIdx),
 }
 
-/// All broken rules: of online nodes, then of instances.
+/// All violations: first of online nodes, then of instances.
 pub fn violations(cluster: &Cluster) -> Vec<(Offender, Violation)> {
     let mut found = Vec::new();
     for index in cluster.node_indices().filter(|n| cluster.node(*n).online()) {
@@ -418,48 +406,47 @@ fn node_violations(cluster: &Cluster, index: NodeIdx) -> Vec<Violation> {
     found
 }
 
-/// How many instances of a shape fit.
+/// Number of instances of a shape that fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Room {
-    /// The shape.
     pub shape: Shape,
-    /// How many; at most the limit asked for.
+    /// At most the requested limit.
     pub count: usize,
-    /// What refuses one more. `None` if the limit asked for was reached, or that of instances without memory.
+    /// Refusal of one more instance. `None` if the requested limit, or the limit for instances without
+    /// memory, was reached.
     pub refused: Option<Refusal>,
 }
 
-/// How many instances of a shape fit, at most `limit`. The cluster is left unchanged.
+/// Counts how many instances of a shape fit, up to `limit`, without changing the cluster.
 pub fn room(cluster: &Cluster, shape: &Shape, limit: usize, rules: CapacityOptions) -> Room {
     let added = place(&mut cluster.clone(), limit, shape, rules);
     Room { shape: *shape, count: added.placed.len(), refused: added.refused }
 }
 
-/// What a cluster is like.
+/// Capacity and health of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Online nodes.
     pub online_nodes: usize,
-    /// Instances on online nodes, planned ones included.
+    /// Instances on online nodes, including planned ones.
     pub instances: usize,
-    /// The components of the score of all nodes.
+    /// Components of the score of all nodes.
     pub values: Values,
-    /// Redundancy of all nodes.
+    /// Health of all nodes.
     pub health: Health,
-    /// Memory of online nodes that instances may still have, MiB.
+    /// Memory still available to instances on online nodes, MiB.
     pub free_memory_mib: i64,
-    /// Disk of online nodes that instances may still have, MiB.
+    /// Disk still available to instances on online nodes, MiB.
     pub free_disk_mib: i64,
-    /// Virtual CPUs that online nodes may still have; none if a node has no limit.
+    /// Virtual CPUs still available on online nodes; `None` if a node has no limit.
     pub free_vcpus: Option<i64>,
-    /// Room for each of the shapes asked about.
+    /// Capacity for each of the requested shapes.
     pub rooms: Vec<Room>,
-    /// Broken rules.
+    /// Rules that the cluster breaks.
     pub violations: Vec<(Offender, Violation)>,
 }
 
 impl Summary {
-    /// Describes the cluster, which is left unchanged; for each shape at most `limit` instances are counted.
+    /// Summarizes the cluster, which is unchanged on return. At most `limit` instances are counted per shape.
     pub fn of(cluster: &mut Cluster, shapes: &[Shape], limit: usize, rules: CapacityOptions) -> Self {
         let all: Vec<NodeIdx> = cluster.node_indices().collect();
         let health = Health::of(cluster, &all);

@@ -14,83 +14,79 @@ use crate::pair;
 use crate::redundancy::{self, Redundancy, Tentative, can_evacuate};
 use crate::slots::{Count, Tables};
 
-/// Steps without a look at redundancy are at least so long at first.
+/// Minimum length of a step at first; redundancy is checked only at the end of each step.
 const LEAST_BIG_STEP: usize = 20;
-/// They are so long once one was too long.
+/// Length of a step once one was too long.
 const SMALL_STEP: usize = 10;
-/// Instances that take no memory might fit forever; no more of them are placed at a time.
+/// Maximum number of instances without memory placed by one fill, since they might fit forever.
 const MOST_WITHOUT_MEMORY: usize = 1 << 16;
 
-/// An instance that was placed.
+/// A placed instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Its number in the cluster.
     pub instance: InstanceIdx,
-    /// What it looks like.
     pub shape: Shape,
-    /// Its primary.
     pub primary: NodeIdx,
-    /// Its secondary.
     pub secondary: Option<NodeIdx>,
 }
 
 /// A cluster being filled.
 pub(super) struct Filler<'a> {
     pub cluster: &'a mut Cluster,
-    /// What was placed so far.
     pub placed: Vec<Placement>,
     ground: &'a Ground,
     targets: &'a Targets,
-    /// Whether redundancy matters.
+    /// Whether redundancy matters. It doesn't on dedicated clusters.
     pub capacity_checks: bool,
     rule: Rule,
     /// Nodes whose score counts.
     nodes: Vec<NodeIdx>,
     board: Board,
-    /// What is known of the cluster as it is.
+    /// Cached answers about the current state of the cluster.
     known: Known,
-    /// The node that could not be emptied last.
+    /// The last node found that could not be emptied.
     suspect: Option<NodeIdx>,
-    /// What to take back if the step turns out too long; see [`Filler::step`].
+    /// Placements to undo if the step turns out too long; see [`Filler::step`].
     log: Vec<Undo>,
-    /// Where the log begins.
+    /// State before the first placement in `log`.
     start: Option<Start>,
 }
 
-/// Answers about a cluster as it is, which hold until something is placed.
+/// Answers about the current state of a cluster. They hold until the next placement.
 #[derive(Default)]
 struct Known {
-    /// What can be emptied.
+    /// Which nodes can be emptied.
     redundancy: Option<Redundancy>,
-    /// The slots that lost nodes' instances need; kept through placements.
+    /// Slots needed by the instances of lost nodes. Kept up to date across placements.
     slots: Option<Tables>,
-    /// Whether every node can.
+    /// Whether every node can be emptied.
     all_evacuable: Option<bool>,
-    /// What refuses shapes that do not fit, if redundancy is looked at or not.
+    /// Reasons that refuse shapes that don't fit, with or without a redundancy check.
     refused: HashMap<(Shape, bool), Failures>,
-    /// Where an instance of some shape goes without a look at redundancy.
+    /// Target of the next instance of a shape, chosen without a redundancy check.
     next: Option<(Shape, Trials<f64>)>,
 }
 
-/// How a number of placements without a look at redundancy ended.
+/// Result of a series of placements without redundancy checks.
 enum Step {
     /// Redundancy still holds.
     Taken(Round),
-    /// It does not; nothing was placed.
+    /// Redundancy is lost; nothing was placed.
     TooLong,
-    /// It does not from the first instance on, whatever follows it: no shorter step can do better.
+    /// Redundancy is lost from the first instance on, regardless of the instances after it, so no shorter
+    /// step can succeed.
     LostAtOnce,
 }
 
-/// Where a step began that has placed something.
+/// State at the beginning of a step that has placed something.
 struct Start {
     board: Board,
     known: Known,
 }
 
-/// How placing a number of instances ended.
+/// Result of placing a number of instances.
 struct Round {
-    /// What refused one more instance; none if the number wanted was reached.
+    /// Reasons that refused one more instance; `None` if the requested number was reached.
     refused: Option<Failures>,
 }
 
@@ -119,23 +115,24 @@ impl<'a> Filler<'a> {
         })
     }
 
-    /// Whether placing instances one by one looks at redundancy. DRBD instances are never refused for it: the
-    /// reserve of their secondaries stands for it.
+    /// Whether placing instances one by one checks redundancy. DRBD instances are never refused for it: the
+    /// memory reserved on their secondaries takes its place.
     fn checks_each(&self, shape: &Shape) -> bool {
         self.capacity_checks && shape.template != DiskTemplate::Drbd
     }
 
-    /// Places instances of a shape until no more fit or `limit` is reached; returns what refuses one more.
+    /// Places instances of a shape until no more fit or `limit` is reached. Returns the reasons that refuse
+    /// one more.
     ///
-    /// Redundancy is looked at only after many steps; where it is lost, these are taken back and tried again in
-    /// smaller steps, at last one by one.
+    /// Redundancy is checked only at the end of a step of many instances. A step that loses it is undone and
+    /// repeated in smaller steps, and finally one instance at a time.
     pub fn fill(&mut self, shape: &Shape, limit: Option<usize>) -> Failures {
         let mut rest = limit;
         if shape.memory_mib <= 0 {
             rest = Some(limit.map_or(MOST_WITHOUT_MEMORY, |limit| limit.min(MOST_WITHOUT_MEMORY)));
         }
         if let Rule::Hail { .. } = self.rule {
-            // `hail` places one instance at a time. Reasons against one beyond the limit are not needed.
+            // `hail` places one instance at a time. The reasons against one beyond the limit aren't needed.
             return self.place_up_to(shape, rest, self.capacity_checks, false).refused.unwrap_or_default();
         }
         if !self.capacity_checks {
@@ -164,7 +161,7 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// About as many instances as fit if memory is what they need.
+    /// Approximate number of instances that fit if memory is the bottleneck.
     fn big_step(&self, shape: &Shape) -> usize {
         let available = |n: &NodeIdx| self.cluster.figures(*n).available_memory(self.cluster.node(*n));
         let memory: i64 = self.nodes.iter().map(available).sum();
@@ -172,7 +169,7 @@ impl<'a> Filler<'a> {
         usize::try_from(fitting - self.nodes.len() as i64).unwrap_or(0).max(LEAST_BIG_STEP)
     }
 
-    /// Places up to `most` instances without a look at redundancy. If it is lost, takes them back.
+    /// Places up to `most` instances, and undoes them if redundancy is lost.
     fn step(&mut self, shape: &Shape, most: usize) -> Step {
         if most > 0 && shape.only_takes() && self.lost_with_one(shape) {
             return Step::LostAtOnce;
@@ -232,7 +229,7 @@ impl<'a> Filler<'a> {
         self.known.all_evacuable == Some(true)
     }
 
-    /// Whether some node cannot be emptied, however many more instances are placed.
+    /// Whether some node cannot be emptied, no matter how many more instances are placed.
     fn surely_stuck(&mut self) -> bool {
         let counted = self.slots().standing();
         counted == Count::Stuck
@@ -241,8 +238,8 @@ impl<'a> Filler<'a> {
                 .is_some()
     }
 
-    /// Whether one more instance, placed where it fits best without regard to redundancy, leaves some node that cannot be
-    /// emptied, however many more are placed.
+    /// Whether one more instance on its best target, chosen regardless of redundancy, leaves a node that
+    /// cannot be emptied, no matter how many more are placed.
     fn lost_with_one(&mut self, shape: &Shape) -> bool {
         let instance = shape.instance("");
         let trials = self.best_or_reasons(shape, &instance, false);
@@ -260,8 +257,8 @@ impl<'a> Filler<'a> {
         self.known.slots.get_or_insert_with(|| Tables::new(cluster, &self.nodes, tested))
     }
 
-    /// A node for which something holds, among those tested that slots do not tell about, and `unsettled`; the last
-    /// one found is asked about first.
+    /// Finds a node for which `holds` is true, among `unsettled` and the tested nodes that slot counts don't
+    /// decide. The last node found is tried first.
     fn find_among(
         &mut self,
         unsettled: &[NodeIdx],
@@ -276,7 +273,8 @@ impl<'a> Filler<'a> {
         found
     }
 
-    /// Places up to `most` instances, one by one.
+    /// Places up to `most` instances one by one, as many as fit if `None`. `logged` placements can be undone
+    /// by [`Self::take_back`].
     fn place_up_to(&mut self, shape: &Shape, most: Option<usize>, checked: bool, logged: bool) -> Round {
         let mut instance = shape.instance("");
         let mut placed = 0;
@@ -304,12 +302,13 @@ impl<'a> Filler<'a> {
         Round { refused: None }
     }
 
-    /// What refuses one more instance after a round, even if there is room for it.
+    /// Reasons that refuse one more instance after a round. If one still fits, these are the reasons of the
+    /// targets that refuse it.
     fn failures(&mut self, shape: &Shape, round: &Round, checked: bool) -> Failures {
         round.refused.unwrap_or_else(|| self.attempt(&shape.instance(""), checked).failures)
     }
 
-    /// What refuses an instance of that shape, redundancy included; none if there is room for one.
+    /// Reasons that refuse an instance of this shape, redundancy included; `None` if one fits.
     pub fn refusal(&mut self, shape: &Shape) -> Option<Failures> {
         let checked = self.capacity_checks;
         if let Some(failures) = self.known.refused.get(&(*shape, checked)) {
@@ -323,7 +322,7 @@ impl<'a> Filler<'a> {
         Some(trials.failures)
     }
 
-    /// Where one more instance goes, or, if nowhere, what refuses it.
+    /// Best placement of one more instance, or the reasons against it if nothing fits.
     fn best_or_reasons(&mut self, shape: &Shape, instance: &Instance, checked: bool) -> Trials<f64> {
         if let Some((_, trials)) = self.known.next.take_if(|(known, _)| !checked && known == shape) {
             return trials;
@@ -333,14 +332,14 @@ impl<'a> Filler<'a> {
             return self.attempt(instance, checked);
         }
         let trials = pair::best_pair_or_reasons(self.cluster, &self.board, instance, pairs, false);
-        // Mostly the best pair passes the check as well.
+        // The best pair usually passes the redundancy check as well.
         match &trials.best {
             Some(best) if checked && !self.holds(instance, &best.outcome) => self.attempt(instance, checked),
             _ => trials,
         }
     }
 
-    /// Whether every node could still be emptied if an instance were placed so.
+    /// Whether every node could still be emptied after this placement.
     fn holds(&mut self, instance: &Instance, outcome: &Outcome) -> bool {
         let tentative = self.tentative();
         let (cluster, known) = (&mut *self.cluster, &mut self.known);
@@ -354,7 +353,8 @@ impl<'a> Filler<'a> {
         holds
     }
 
-    /// How the check sees the next instance, if that is not simply as it is.
+    /// The next instance as the redundancy check sees it under the rule of `hail`; `None` under the rule of
+    /// `hspace`, which sees it as it is.
     fn tentative(&self) -> Option<Tentative> {
         let Rule::Hail { group } = self.rule else { return None };
         let hidden = group.and_then(|group| Scope::group(self.cluster, group).hidden(self.cluster));
@@ -362,7 +362,7 @@ impl<'a> Filler<'a> {
         Some(Tentative { instance, hidden, existing: None })
     }
 
-    /// Tries one more instance everywhere. The cluster is left unchanged.
+    /// Tries one more instance on all targets. Leaves the cluster unchanged.
     fn attempt(&mut self, instance: &Instance, checked: bool) -> Trials<f64> {
         let tentative = self.tentative();
         let (cluster, board) = (&mut *self.cluster, &self.board);
@@ -407,7 +407,7 @@ impl<'a> Filler<'a> {
         if let Some(slots) = &mut self.known.slots {
             slots.update(self.cluster, &changed, &self.ground.tested);
         }
-        // What was accepted with a look at redundancy leaves every node evacuable.
+        // A placement accepted by the redundancy check leaves every node evacuable.
         self.known.all_evacuable = checked.then_some(true);
         match &mut self.known.redundancy {
             Some(redundancy) if checked => redundancy.update(self.cluster, &changed),

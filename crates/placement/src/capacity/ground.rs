@@ -1,4 +1,4 @@
-//! Where new instances may go, and what must stay redundant.
+//! Possible targets of new instances, and nodes that must stay redundant.
 
 use cluster::{AllocPolicy, Cluster, DiskTemplate, GroupIdx, NodeIdx};
 
@@ -6,24 +6,24 @@ use super::options::{CapacityOptions, Rule};
 use crate::allocate::{NoTargets, Targets};
 use crate::{dedicated, redundancy};
 
-/// Where new instances may go on a cluster as it is.
+/// Possible targets of new instances in the current state of a cluster.
 #[derive(Clone, Debug)]
 pub struct Ground {
     /// Online nodes that fail N+1.
     pub bad_nodes: Vec<NodeIdx>,
-    /// The candidates.
+    /// Nodes or pairs to place instances on, or the reason why there are none.
     pub targets: Result<Targets, NoTargets>,
     /// Nodes whose score counts, ascending.
     pub(super) nodes: Vec<NodeIdx>,
     /// Nodes that must stay evacuable, ascending.
     pub(super) tested: Vec<NodeIdx>,
-    /// Whether placements are compared by what is lost for later instances.
+    /// Whether placements are compared by the allocations that later instances lose.
     pub(super) dedicated: bool,
     blocked: bool,
 }
 
 impl Ground {
-    /// Looks at the cluster as it is, and leaves it so. Instances of `template` are to be placed.
+    /// Surveys the cluster for instances of `template`. Leaves it unchanged.
     pub fn survey(cluster: &mut Cluster, template: DiskTemplate, options: &CapacityOptions) -> Self {
         match options.rule {
             Rule::Hspace { accept_existing } => Self::of_hspace(cluster, template, options, accept_existing),
@@ -91,13 +91,14 @@ impl Ground {
         Self { bad_nodes, targets, nodes, tested, dedicated: false, blocked: !allowed }
     }
 
-    /// Whether nothing is placed at all, because nodes fail N+1 already.
+    /// Whether nothing can be placed at all because nodes already fail N+1.
     pub fn blocked(&self) -> bool {
         self.blocked
     }
 }
 
-/// The groups with a node that could not be emptied within its group; offline ones don't count with `accept_existing`.
+/// Groups with a node that could not be emptied within its group. With `accept_existing`, offline nodes don't
+/// count.
 pub fn groups_not_redundant(cluster: &mut Cluster, accept_existing: bool) -> Vec<GroupIdx> {
     let groups: Vec<GroupIdx> = cluster.group_indices().collect();
     let mut lacks = |group: &GroupIdx| {

@@ -1,7 +1,8 @@
-//! How many more instances fit on a cluster (HT-hspace).
+//! Capacity: how many more instances fit on a cluster (HT-hspace).
 //!
-//! [`Ground::survey`] says where instances may go at all; [`fill`] and [`tiered`] then place as many as fit, one
-//! after another, each where `hail` would put it. The cluster that is handed in keeps what was placed.
+//! [`Ground::survey`] finds the possible targets. [`fill`] and [`tiered`] then place as many instances as
+//! fit, one after another, each where `hail` would put it. The placed instances stay in the cluster that was
+//! passed in.
 
 mod fill;
 mod ground;
@@ -19,17 +20,17 @@ pub use ground::{Ground, groups_not_redundant};
 pub use options::{CapacityOptions, Rule};
 pub use shape::Shape;
 
-/// What filling a cluster came to.
+/// Result of filling a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Filled {
-    /// The instances placed, in order; the cluster holds them under the names `new-0`, `new-1`, ...
+    /// Placed instances in order. The cluster holds them under the names `new-0`, `new-1`, ...
     pub placed: Vec<Placement>,
-    /// What refused one instance more; nothing if none was tried.
+    /// Reasons that refused one more instance; `None` if none was tried.
     pub failures: Option<Failures>,
 }
 
 impl Filled {
-    /// Nothing is placed where nodes fail N+1 already.
+    /// Result if nodes already fail N+1: nothing is placed.
     fn blocked() -> Self {
         let mut failures = Failures::default();
         failures.add(FailMode::N1);
@@ -52,7 +53,7 @@ pub fn fill(
     Ok(Filled { placed: filler.placed, failures: Some(failures) })
 }
 
-/// Places instances of each shape in turn, as many as fit, then smaller ones of the same kind.
+/// For each shape in turn, places as many instances as fit, then smaller ones of the same kind.
 pub fn tiered(
     cluster: &mut Cluster,
     ground: &Ground,

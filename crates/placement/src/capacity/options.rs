@@ -2,37 +2,36 @@
 
 use cluster::GroupIdx;
 
-/// When the capacity check (global N+1) refuses an instance.
+/// Rule for applying the capacity check (global N+1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// As in `hspace`: nothing is placed in groups with nodes that fail N+1, and mirrored instances are only checked
-    /// in batches.
+    /// As in `hspace`: groups with nodes that fail N+1 get no instances, and mirrored instances are checked
+    /// only in batches.
     Hspace {
-        /// Go on where nodes fail N+1 already, or offline ones cannot be emptied.
+        /// Continue even if nodes already fail N+1 or offline nodes cannot be emptied.
         accept_existing: bool,
     },
     /// As in `hail`: every single placement must leave every node evacuable.
     Hail {
-        /// The group that requests name; `None` for all groups.
+        /// Group named by requests; `None` for all groups.
         group: Option<GroupIdx>,
     },
 }
 
-/// What is asked for.
+/// Options for filling a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapacityOptions {
-    /// Stop where some node could no longer be emptied (global N+1).
+    /// Stop when another instance would leave a node that cannot be emptied (global N+1).
     pub capacity_checks: bool,
-    /// When the check is made.
     pub rule: Rule,
-    /// Groups that are not redundant only lose their own place; without this, they stop everything.
+    /// Groups that aren't redundant are only excluded as targets. If false, they block the whole cluster.
     pub independent_groups: bool,
-    /// At most so many instances.
+    /// Maximum number of instances; `None` means no limit.
     pub limit: Option<usize>,
 }
 
 impl CapacityOptions {
-    /// As `hspace` counts without options.
+    /// Default options of `hspace`.
     pub const HSPACE: Self = Self {
         capacity_checks: true,
         rule: Rule::Hspace { accept_existing: false },
@@ -40,10 +39,10 @@ impl CapacityOptions {
         limit: None,
     };
 
-    /// As `hail` places without options.
+    /// Default options of `hail`.
     pub const HAIL: Self = Self { rule: Rule::Hail { group: None }, ..Self::HSPACE };
 
-    /// The group that requests name.
+    /// Group named by requests; `None` for all groups.
     pub(crate) fn group(&self) -> Option<GroupIdx> {
         match self.rule {
             Rule::Hail { group } => group,

@@ -1,36 +1,32 @@
-//! What the instances to place look like.
+//! Shapes of the instances to place.
 
 use cluster::{Disk, DiskTemplate, FailMode, ISpec, Instance, NodeIdx};
 
-/// The resources of an instance to place; it has one disk.
+/// Resources of an instance to place, which has one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// Memory, MiB.
     pub memory_mib: i64,
-    /// Its disk, MiB.
     pub disk_mib: i64,
-    /// Virtual CPUs.
     pub vcpus: i64,
-    /// Spindles of its disk, which count on nodes with exclusive storage.
+    /// Spindles of the disk. They count on nodes with exclusive storage.
     pub spindles: i64,
-    /// How many spindles its disk activity is worth, which counts on the other nodes.
+    /// Disk activity in spindles. It counts on nodes without exclusive storage.
     pub spindle_use: i64,
-    /// How its disk is stored.
     pub template: DiskTemplate,
-    /// Disk that the mirror needs for its own data, MiB. `hspace` counts none, but requests do.
+    /// Disk space for the mirror's metadata, MiB. `hspace` counts none, but requests do.
     pub metadata_mib: i64,
 }
 
-/// What a mirrored disk needs for the mirror's own data, MiB.
+/// Metadata of a mirrored disk, MiB.
 const METADATA_MIB: i64 = 128;
 
-/// Memory shrinks in such steps, MiB.
+/// Step by which memory shrinks, MiB.
 const MEMORY_STEP_MIB: i64 = 64;
-/// Disks shrink in such steps, MiB.
+/// Step by which disks shrink, MiB.
 const DISK_STEP_MIB: i64 = 256;
 
 impl Shape {
-    /// The shape that a point of a policy describes.
+    /// Shape of an instance spec in a policy.
     pub fn of_spec(spec: &ISpec, spindle_use: i64, template: DiskTemplate) -> Self {
         Self {
             memory_mib: spec.memory_size,
@@ -43,14 +39,14 @@ impl Shape {
         }
     }
 
-    /// The same as it is in a request: with room for the mirror's own data.
+    /// The shape as counted in a request, with disk space for the mirror's metadata.
     #[must_use]
     pub fn as_requested(self) -> Self {
         let metadata_mib = if self.template == DiskTemplate::Drbd { METADATA_MIB } else { 0 };
         Self { metadata_mib, ..self }
     }
 
-    /// A running instance of that shape, nowhere yet.
+    /// A running instance of this shape, not placed yet.
     pub fn instance(&self, name: impl Into<String>) -> Instance {
         Instance {
             memory: self.memory_mib,
@@ -62,12 +58,12 @@ impl Shape {
         }
     }
 
-    /// Whether an instance never makes room: one with negative sizes would.
+    /// Whether placing an instance never frees capacity, as one with negative sizes would.
     pub(super) fn only_takes(&self) -> bool {
         self.memory_mib >= 0 && self.disk_mib >= 0 && self.spindles >= 0
     }
 
-    /// The next smaller shape in what ran short; none if it cannot be smaller.
+    /// The next smaller shape in the resource that ran short; `None` if it cannot shrink.
     pub(super) fn shrunk(&self, short: FailMode) -> Option<Self> {
         let mut smaller = *self;
         let (size, step, least) = match short {

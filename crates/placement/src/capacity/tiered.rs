@@ -1,8 +1,9 @@
 //! Fills a cluster with ever smaller instances.
 //!
-//! The reference does this by recursion: fill with a shape, shrink it in what refused most, recurse; if that
-//! placed nothing, shrink it in each reason in turn until it fits, and recurse. A call that placed something is the
-//! last word of all calls around it, so a loop with a list of the calls that placed nothing does the same.
+//! The reference does this by recursion: fill with a shape, shrink it in the resource that refused most
+//! often, and recurse. If that placed nothing, shrink it for each reason in turn until it fits, and recurse.
+//! A call that placed something determines the result of all calls around it, so a loop with a list of the
+//! calls that placed nothing gives the same result.
 
 use cluster::FailMode;
 
@@ -10,17 +11,17 @@ use super::fill::Filler;
 use super::shape::Shape;
 use crate::allocate::Failures;
 
-/// A fill that ended, and from which smaller shapes are tried.
+/// A finished fill from which smaller shapes are tried.
 struct Level {
     shape: Shape,
-    /// What is left of the limit.
+    /// Remaining limit; `None` means no limit.
     rest: Option<usize>,
-    /// What refused one more instance.
+    /// Reasons that refused one more instance.
     failures: Failures,
 }
 
 impl Level {
-    /// All reasons, the least frequent first; equal ones in their usual order.
+    /// All reasons, least frequent first. Ties keep the order of [`FailMode::ALL`].
     fn by_frequency(&self) -> [FailMode; FailMode::ALL.len()] {
         let mut order = FailMode::ALL;
         order.sort_by_key(|mode| self.failures.count(*mode));
@@ -28,9 +29,10 @@ impl Level {
     }
 }
 
-/// Places instances of `first` and of smaller shapes until none fits; returns what refused the one after the last.
+/// Places instances of `first` and of smaller shapes until none fits. Returns the reasons that refused the
+/// next instance.
 pub(super) fn tiered(filler: &mut Filler<'_>, first: &Shape, limit: Option<usize>) -> Failures {
-    // All on the state as it is; the first is the one that placed something last.
+    // All levels describe the current state. The first is the last fill that placed something.
     let mut levels: Vec<Level> = Vec::new();
     let (mut shape, mut rest) = (*first, limit);
     loop {
@@ -41,7 +43,7 @@ pub(super) fn tiered(filler: &mut Filler<'_>, first: &Shape, limit: Option<usize
             levels.clear();
         }
         if rest.is_none_or(|rest| placed < rest) {
-            // The limit shrinks by all that was placed so far each time: so does the reference's.
+            // The limit shrinks by all instances placed so far each time, as the reference's does.
             let level = Level { shape, rest: rest.map(|rest| rest - placed), failures };
             let smaller = shape.shrunk(level.by_frequency()[FailMode::ALL.len() - 1]);
             rest = level.rest;
@@ -62,9 +64,9 @@ pub(super) fn tiered(filler: &mut Filler<'_>, first: &Shape, limit: Option<usize
     }
 }
 
-/// The largest shape that fits among those that a shape shrinks to in one respect, the most frequent reason
-/// first; only as long as that reason still refuses, and never the smallest. Redundancy is looked at here even for
-/// DRBD instances.
+/// Largest fitting shape, found by shrinking the level's shape in one resource at a time. The most frequent
+/// reason is tried first, and only while it still refuses. The smallest shape is never tried. Redundancy is
+/// checked here even for DRBD instances.
 fn fitting(filler: &mut Filler<'_>, level: &Level) -> Option<Shape> {
     for mode in level.by_frequency().into_iter().rev() {
         let mut shape = level.shape;

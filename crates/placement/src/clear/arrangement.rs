@@ -1,23 +1,25 @@
-//! Who would be where: nodes are taken and released, guests find places, and all of it can be undone.
+//! Arrangement: a tentative placement of guests. Nodes are taken and released, guests find places, and all of
+//! it can be undone.
 //!
-//! Guests of nodes that are not taken never move, and nodes that are taken receive nobody. So the room of the others
-//! only shrinks along a plan, and a plan whose end keeps the rules keeps them at every step, in whatever order.
+//! Guests of nodes that aren't taken never move, and taken nodes receive no guests. So the free capacity of
+//! all other nodes only shrinks along a plan. If the rules hold at the end of a plan, they hold at every
+//! step, in any order of moves.
 
 use cluster::{InstanceIdx, NodeIdx};
 
 use super::cover::{Cover, Covers, News};
 use super::stand::{Stand, Status};
 
-/// So many nodes with room are compared for a guest.
+/// Number of nodes with enough capacity that are compared for a guest.
 const CHOICES: usize = 8;
-/// So many guests that were moved before are asked to give way to one that finds no place.
+/// Maximum number of moved guests that are asked to give way to a guest without a place.
 const EJECTIONS: usize = 64;
-/// So many obstacles are remembered.
+/// Number of obstacles remembered.
 const SUSPECTS: usize = 4;
-/// Which ranking of the stand is by the scarcest dimension.
+/// Index of the stand's ranking by the scarcest dimension.
 const RANKING: usize = 0;
 
-/// What was done, as it is undone.
+/// Journal entry with the state to restore.
 #[derive(Clone, Debug)]
 enum Change {
     Shift(InstanceIdx, NodeIdx),
@@ -25,16 +27,16 @@ enum Change {
     Cover(NodeIdx, Cover),
 }
 
-/// See the module's description.
+/// A tentative placement of guests with a journal; see the module documentation.
 #[derive(Clone, Debug)]
 pub(super) struct Arrangement<'a> {
     pub stand: Stand<'a>,
     covers: Option<Covers<'a>>,
-    /// Nodes for which there was no cover after something was tried, the latest last: likely to be the obstacle again,
-    /// so they are looked at first. What can be done does not depend on it.
+    /// Nodes that had no cover after some attempt, the latest last. They are likely to be the obstacle again,
+    /// so they are checked first. This doesn't affect which placements are possible.
     suspects: Vec<NodeIdx>,
     journal: Vec<Change>,
-    /// Nodes considered for guests so far.
+    /// Number of nodes considered for guests so far.
     pub looks: u64,
 }
 
@@ -43,7 +45,7 @@ impl<'a> Arrangement<'a> {
         Self { stand, covers, suspects: Vec::new(), journal: Vec::new(), looks: 0 }
     }
 
-    /// Where [`Self::rollback`] returns to.
+    /// Position in the journal for [`Self::rollback`].
     pub fn mark(&self) -> usize {
         self.journal.len()
     }
@@ -63,13 +65,13 @@ impl<'a> Arrangement<'a> {
         }
     }
 
-    /// Closes a node to guests since it is cleared or waited for; whether redundancy allows it.
+    /// Closes a node to guests because it is cleared or waited for. Returns whether redundancy allows it.
     pub fn take(&mut self, node: NodeIdx, status: Status) -> bool {
         self.set_status(node, status);
         self.renew_around(node)
     }
 
-    /// Opens a node that was taken, and brings its guests back; whether redundancy allows it.
+    /// Reopens a taken node and brings its guests back. Returns whether redundancy allows it.
     pub fn release(&mut self, node: NodeIdx) -> bool {
         let ground = self.stand.ground;
         for &guest in &ground.residents[node.at()] {
@@ -80,13 +82,13 @@ impl<'a> Arrangement<'a> {
         !concerned || self.renew(node, News::Anything)
     }
 
-    /// Finds the guest a node that takes it, the one it fills best; if there is none, another guest that was moved
-    /// gives way. Whether it worked; if not, nothing has changed.
+    /// Moves the guest to the node that it fills best. If no node takes it, another moved guest gives way.
+    /// Returns whether it worked; if not, nothing has changed.
     pub fn settle(&mut self, guest: InstanceIdx) -> bool {
         self.find_place(guest, None) || self.eject_for(guest)
     }
 
-    /// Where the guests of lost nodes would go, for nodes for which first fit decreasing finds nothing.
+    /// Covers of the nodes for which first fit decreasing finds none.
     pub fn hard_covers(&self) -> Vec<(NodeIdx, Cover)> {
         self.covers.as_ref().map(|covers| covers.hard_covers(&self.stand)).unwrap_or_default()
     }
@@ -104,7 +106,7 @@ impl<'a> Arrangement<'a> {
         }
     }
 
-    /// Finds a new cover for the node; whether there is one.
+    /// Finds a new cover for the node. Returns whether there is one.
     fn renew(&mut self, node: NodeIdx, news: News) -> bool {
         let Some(covers) = &mut self.covers else { return true };
         if let Some(cover) = covers.find(&self.stand, node, news, &mut self.looks) {
@@ -120,7 +122,8 @@ impl<'a> Arrangement<'a> {
         false
     }
 
-    /// Finds new covers where `changed`, which has less room than before, has spoilt them; whether there are any.
+    /// Replaces the covers that `changed` spoiled by losing free capacity. Returns whether that worked for
+    /// all of them.
     fn renew_around(&mut self, changed: NodeIdx) -> bool {
         let Some(covers) = &self.covers else { return true };
         let suspects = self.suspects.iter().rev().copied();
@@ -135,7 +138,7 @@ impl<'a> Arrangement<'a> {
         spoilt.into_iter().all(|node| self.renew(node, News::Around(changed)))
     }
 
-    /// Moves a guest to a node that takes it, if redundancy allows it.
+    /// Moves a guest to a node that takes it, if redundancy allows it. Returns whether it moved.
     fn try_shift(&mut self, guest: InstanceIdx, to: NodeIdx) -> bool {
         let mark = self.mark();
         self.shift(guest, to);
@@ -154,15 +157,15 @@ impl<'a> Arrangement<'a> {
         self.choices(guest, but).into_iter().any(|(_, node)| self.try_shift(guest, node))
     }
 
-    /// Of the nodes that take the guest, those with the least room in the scarcest dimension; by how much would be
-    /// left on them, the least first.
+    /// Nodes that take the guest: those with the least free capacity in the scarcest dimension, ordered by
+    /// the capacity left after the move, least first.
     fn choices(&mut self, guest: InstanceIdx, but: Option<NodeIdx>) -> Vec<(f64, NodeIdx)> {
         let (stand, ground) = (&self.stand, self.stand.ground);
         let ranking = stand.ranking(RANKING);
         let size = ground.size(guest).get(ranking.dimension).copied().unwrap_or(0);
         let mut looks = 0;
         let mut choices: Vec<(f64, NodeIdx)> = Vec::with_capacity(CHOICES);
-        // Whoever needs nothing may go where there is less than nothing.
+        // A guest that needs nothing can go to an overcommitted node.
         for node in ranking.from(if size == 0 { i64::MIN } else { size }) {
             looks += 1;
             if Some(node) != but && stand.takes(guest, node) {
@@ -212,7 +215,7 @@ impl<'a> Arrangement<'a> {
         false
     }
 
-    /// Whether there would be room for the guest without the other.
+    /// Whether the node would have capacity for the guest without the other one.
     fn would_do(&self, guest: InstanceIdx, other: InstanceIdx, node: NodeIdx) -> bool {
         let (stand, ground) = (&self.stand, self.stand.ground);
         let sizes = ground.size(guest).iter().zip(ground.size(other));

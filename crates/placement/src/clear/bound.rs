@@ -1,7 +1,8 @@
-//! What every plan must cost, and whether there can be one at all, from sums alone.
+//! Lower bound on the cost of a plan, and proof that none exists, from sums alone.
 //!
-//! Whoever takes nodes takes what is free on them from the others, and their guests' sizes as well. So in each
-//! dimension the nodes taken are a choice from a knapsack, and Lagrange's multiplier for its capacity bounds the cost.
+//! Taking nodes removes their free capacity from the pool, and clearing them uses capacity elsewhere for
+//! their guests. So in each dimension the nodes taken are a choice from a knapsack, and the Lagrange
+//! multiplier of its capacity bounds the cost.
 
 use std::cmp::Reverse;
 
@@ -10,7 +11,7 @@ use cluster::NodeIdx;
 use super::plan::Shortage;
 use super::stand::Status;
 
-/// A way to get a node.
+/// A way to obtain a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub node: NodeIdx,
@@ -18,19 +19,19 @@ pub(super) struct Entry {
     pub way: Status,
     /// Points.
     pub cost: u64,
-    /// By dimension: how much less room all nodes together have then.
+    /// Free capacity that all nodes together lose by it, by dimension.
     pub room: Vec<i64>,
 }
 
-/// Prices of room are multiples of one part in so many of a point.
+/// Prices of capacity are multiples of 1/`PARTS` of a point.
 const PARTS: i128 = 1 << 20;
-/// No price of a unit of room is higher than this times [`PARTS`].
+/// Maximum price of a unit of capacity, in multiples of 1/[`PARTS`] of a point.
 const HIGHEST_PRICE: i128 = 1 << 40;
 
-/// All ways to get nodes, and all room there is.
+/// All ways to obtain nodes, and the total free capacity.
 #[derive(Debug)]
 pub(super) struct Sums<'a> {
-    /// By node, so that the ways of one follow each other.
+    /// Sorted by node, so that the ways to obtain one node are adjacent.
     entries: Vec<&'a Entry>,
     room: &'a [i64],
     wanted: usize,
@@ -43,7 +44,7 @@ impl<'a> Sums<'a> {
         Self { entries: by_node, room, wanted }
     }
 
-    /// The sum of a figure of the `wanted` nodes with the least, with the way of each that has the least.
+    /// Sum of `figure` over the `wanted` nodes with the lowest figures, counting each node's lowest way.
     fn least(&self, figure: impl Fn(&Entry) -> i128) -> i128 {
         let ways = self.entries.chunk_by(|a, b| a.node == b.node);
         let mut figures: Vec<i128> =
@@ -54,7 +55,7 @@ impl<'a> Sums<'a> {
         figures.iter().take(self.wanted).sum()
     }
 
-    /// The dimensions in which there is not room enough whatever is chosen.
+    /// Dimensions in which capacity is insufficient for every choice of nodes.
     pub fn shortages(&self) -> Vec<Shortage> {
         let lacking = |dimension: usize| {
             let needed = self.least(|entry| entry.room[dimension].into());
@@ -64,7 +65,7 @@ impl<'a> Sums<'a> {
         (0..self.room.len()).filter_map(shortage).collect()
     }
 
-    /// No choice with enough room costs less, points.
+    /// Lower bound on the cost of a choice with enough capacity, in points.
     pub fn cost(&self) -> u64 {
         let cheapest = self.least(|entry| entry.cost.into());
         let bounds = (0..self.room.len()).map(|dimension| self.priced(dimension));
@@ -72,7 +73,7 @@ impl<'a> Sums<'a> {
         u64::try_from(bound).unwrap_or(u64::MAX)
     }
 
-    /// The best bound with a price on one dimension's room, which is concave in the price.
+    /// The best bound with a price on one dimension's capacity. It is concave in the price.
     fn priced(&self, dimension: usize) -> i128 {
         let bound = |price: i128| {
             let of =
@@ -84,12 +85,12 @@ impl<'a> Sums<'a> {
             let third = (high - low) / 3;
             if bound(low + third) < bound(high - third) { low += third } else { high -= third }
         }
-        // Costs are whole points.
+        // Costs are whole points, so the bound is rounded up.
         (low..=high).map(bound).max().map_or(0, |best| (best + PARTS - 1).div_euclid(PARTS))
     }
 }
 
-/// The cheapest first; of equals the node that comes first.
+/// Cheapest first; among equals, the lower node first, and clearing before waiting.
 pub(super) fn by_cost(entries: &mut [Entry]) {
     entries.sort_by_key(|entry| (entry.cost, entry.node, Reverse(entry.way == Status::Cleared)));
 }

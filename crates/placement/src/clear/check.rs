@@ -1,4 +1,4 @@
-//! Whether a plan keeps the rules, found out without anything that made it.
+//! Checks whether a plan keeps the rules, without using any code of the search.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,49 +8,34 @@ use thiserror::Error;
 use super::plan::{Cost, Move, Plan};
 use super::request::{Guest, GuestId, NPlusOne, Node, NodeId, Request, Role};
 
-/// What is wrong with a plan. Steps are counted from 0.
+/// Rule that a plan violates. Steps are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// It takes fewer or more nodes than are wanted.
+    /// The plan takes fewer or more nodes than wanted.
     #[error("the plan takes {taken} nodes, but {wanted} are wanted")]
-    Number {
-        /// How many it takes.
-        taken: usize,
-        /// How many are wanted.
-        wanted: usize,
-    },
-    /// A node is taken twice, is no candidate, or does not become free by itself in that time.
+    Number { taken: usize, wanted: usize },
+    /// A node is taken twice, isn't a candidate, or doesn't become free by itself in the stated time.
     #[error("node {} cannot be taken like this", .0.0)]
     Taken(NodeId),
-    /// The guest is not there, may not be moved, has moved already, or need not move.
+    /// The guest isn't there, isn't movable, has already moved, or doesn't need to move.
     #[error("step {0} is not a move of a guest from a node that is cleared")]
     NoMove(usize),
-    /// The node takes nobody, or not this guest.
+    /// The node receives no guests, or not this one.
     #[error("step {0} leads to a node that may not receive the guest")]
     Forbidden(usize),
-    /// The node has no room in this dimension.
+    /// The node lacks capacity in this dimension.
     #[error("step {step} leads to a node without room in dimension {dimension}")]
-    NoRoom {
-        /// Which step.
-        step: usize,
-        /// Which dimension.
-        dimension: usize,
-    },
-    /// The guest meets one that it must not meet.
+    NoRoom { step: usize, dimension: usize },
+    /// The guest shares an exclusion group with a guest on the node.
     #[error("step {0} brings guests together that exclude each other")]
     Excluded(usize),
-    /// After so many steps the loss of this node could not be made up for.
+    /// After this number of steps, the loss of the node could not be absorbed.
     #[error("node {} could not be lost after {steps} steps", node.0)]
-    NotRedundant {
-        /// How many steps were made.
-        steps: usize,
-        /// Which node.
-        node: NodeId,
-    },
-    /// Guests are left on a node that should be empty.
+    NotRedundant { steps: usize, node: NodeId },
+    /// Guests remain on a node that should be empty.
     #[error("node {} is not empty after the last step", .0.0)]
     NotEmpty(NodeId),
-    /// The cost is not what the moves, waits and surcharges come to.
+    /// The stated cost isn't the sum of the moves, waits and surcharges.
     #[error("the plan does not cost what it says")]
     Cost,
     /// The bound is higher than the cost.
@@ -58,8 +43,8 @@ pub enum Violation {
     Bound,
 }
 
-/// Checks a plan for a request that is well formed: every step in the state that those before it leave behind, and
-/// what the plan says about itself.
+/// Checks a plan for a well-formed request: every step in the state that the steps before it leave behind,
+/// and the plan's own claims.
 pub fn check(request: &Request, plan: &Plan) -> Result<(), Violation> {
     let taken = taken(request, plan)?;
     let mut scene = Scene::new(request, taken);
@@ -89,7 +74,7 @@ pub fn check(request: &Request, plan: &Plan) -> Result<(), Violation> {
     if plan.lower_bound > plan.cost.weighted { Err(Violation::Bound) } else { Ok(()) }
 }
 
-/// The nodes that the plan takes, if it may.
+/// The nodes that the plan takes, if it is allowed to take them.
 fn taken(request: &Request, plan: &Plan) -> Result<BTreeSet<NodeId>, Violation> {
     let mut taken = BTreeSet::new();
     let waits = plan.waits.iter().map(|(node, seconds)| (*node, Some(*seconds)));
@@ -108,7 +93,7 @@ fn taken(request: &Request, plan: &Plan) -> Result<BTreeSet<NodeId>, Violation> 
     }
 }
 
-/// What is to be paid for it.
+/// Cost of the plan, computed from the request.
 fn cost(request: &Request, plan: &Plan) -> Cost {
     let guests: BTreeMap<GuestId, &Guest> = request.guests.iter().map(|guest| (guest.id, guest)).collect();
     let nodes: BTreeMap<NodeId, &Node> = request.nodes.iter().map(|node| (node.id, node)).collect();
@@ -138,7 +123,7 @@ fn cost(request: &Request, plan: &Plan) -> Cost {
     cost
 }
 
-/// Who is where.
+/// Placement of all guests at one step.
 #[derive(Clone, Debug)]
 struct Scene<'a> {
     nodes: BTreeMap<NodeId, &'a Node>,
@@ -162,22 +147,23 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Whether it receives anybody.
+    /// Whether the node receives guests.
     fn is_open(&self, node: NodeId) -> bool {
         self.nodes.get(&node).is_some_and(|node| node.role != Role::Closed) && !self.taken.contains(&node)
     }
 
-    /// What is used of a dimension by these guests.
+    /// Capacity of a dimension that these guests use.
     fn sum(&self, guests: &BTreeSet<GuestId>, dimension: usize) -> i128 {
         guests.iter().map(|guest| i128::from(self.guests[guest].size[dimension])).sum()
     }
 
-    /// What is free of a dimension; less than nothing where there is too much.
+    /// Free capacity in a dimension; negative if the node is overcommitted.
     fn free(&self, node: NodeId, dimension: usize) -> i128 {
         i128::from(self.nodes[&node].capacity[dimension]) - self.sum(&self.on[&node], dimension)
     }
 
-    /// Whether the node has the labels that the guest requires, and nobody there excludes it.
+    /// Whether the node has the labels that the guest requires (`Err(false)` if not) and has no guest that
+    /// excludes it, counting `others` (`Err(true)` if it has one).
     fn suits(&self, guest: &Guest, node: NodeId, others: &BTreeSet<GuestId>) -> Result<(), bool> {
         if !guest.requires.is_subset(&self.nodes[&node].labels) {
             return Err(false);
@@ -212,7 +198,7 @@ impl<'a> Scene<'a> {
         self.on.entry(mov.to).or_default().insert(mov.guest);
     }
 
-    /// The nodes that cannot be lost even before anything is taken.
+    /// Nodes whose loss cannot be absorbed even before anything is taken.
     fn exempt(&self, rule: &NPlusOne) -> BTreeSet<NodeId> {
         let scene = Self { taken: BTreeSet::new(), ..self.clone() };
         let places = scene.places(rule);
@@ -220,14 +206,15 @@ impl<'a> Scene<'a> {
         there.filter(|node| scene.refuge(rule, &places, **node).is_none()).copied().collect()
     }
 
-    /// The nodes where guests of a lost node may go, those with the most room first.
+    /// Nodes for the guests of a lost node, those with the most free capacity first.
     fn places(&self, rule: &NPlusOne) -> Vec<NodeId> {
         let mut places: Vec<NodeId> = rule.nodes.iter().copied().filter(|node| self.is_open(*node)).collect();
         places.sort_by_cached_key(|node| (Reverse(self.free(*node, rule.dimensions[0])), *node));
         places
     }
 
-    /// Where the guests of a node would go if it were lost, by first fit decreasing; none if nothing is found.
+    /// Destinations for the guests of a node if it is lost, by first fit decreasing; `None` if that finds
+    /// nothing.
     fn refuge(&self, rule: &NPlusOne, places: &[NodeId], node: NodeId) -> Option<Guests> {
         let mut guests: Vec<&Guest> = self.on[&node].iter().map(|guest| self.guests[guest]).collect();
         guests.sort_by_key(|guest| (Reverse(guest.size[rule.dimensions[0]]), guest.id));
@@ -240,7 +227,8 @@ impl<'a> Scene<'a> {
         Some(refuge)
     }
 
-    /// Where the guests of a node would go according to the plan, if that is all of them and there is room.
+    /// Destinations for the guests of a node according to the plan; `None` unless they include all guests and
+    /// have capacity for them.
     fn shown_refuge(&self, rule: &NPlusOne, plan: &Plan, node: NodeId) -> Option<Guests> {
         let mut refuge = Guests::new();
         for (guest, to) in &plan.refuges.iter().find(|refuge| refuge.node == node)?.places {
@@ -264,7 +252,7 @@ impl<'a> Scene<'a> {
         rule.dimensions.iter().all(room) && self.suits(guest, to, others).is_ok()
     }
 
-    /// Whether those guests of a node that are there now have room where they would go.
+    /// Whether the guests of `refuge` that are on the node now have capacity at their destinations.
     fn is_safe(&self, rule: &NPlusOne, node: NodeId, refuge: &Guests) -> bool {
         refuge.iter().all(|(to, guests)| {
             let mut before = Guests::new();
@@ -277,11 +265,11 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Who would go to which node.
+/// Guests by the node they would go to.
 type Guests = BTreeMap<NodeId, BTreeSet<GuestId>>;
 
-/// Looks whether the loss of any one node could be made up for at the beginning and after each step. What is left of
-/// a node being cleared can go where it goes anyway, as the steps have shown.
+/// Checks that the loss of any one node could be absorbed at the beginning and after each step. The remaining
+/// guests of a node being cleared can go where the plan moves them, as the steps have shown.
 fn always_redundant(
     rule: &NPlusOne,
     exempt: &BTreeSet<NodeId>,
@@ -309,7 +297,7 @@ fn always_redundant(
     }
     for (step, mov) in plan.moves.iter().enumerate() {
         scene.carry_out(mov);
-        // The others are as they were.
+        // All other refuges are unaffected.
         let users = used_by.get(&mov.to).into_iter().flatten().chain([&mov.to]);
         for node in users {
             if refuges.get(node).is_some_and(|refuge| !scene.is_safe(rule, *node, refuge)) {

@@ -1,4 +1,4 @@
-//! Which nodes to take: one after the other in several orders, then exchanges for cheaper ones.
+//! Chooses nodes to take: one by one in several orders, then exchanges for cheaper ones.
 
 use cluster::InstanceIdx;
 
@@ -8,26 +8,26 @@ use super::cover::Redundancy;
 use super::ground::Ground;
 use super::stand::Status;
 
-/// How much the difficulty of clearing a node counts beside its cost, in the order in which nodes are tried; the
-/// last is difficulty alone.
+/// Weights of a node's clearing difficulty relative to its cost, one for each order in which nodes are tried.
+/// The last means difficulty alone.
 const DIFFICULTIES: [f64; 5] = [0.0, 0.25, 1.0, 4.0, f64::INFINITY];
 
-/// Everything a search needs and does not change.
+/// Read-only input of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task<'a> {
     pub ground: &'a Ground<'a>,
-    /// The ways to get nodes, cheapest first.
+    /// Ways to obtain nodes, cheapest first.
     pub entries: &'a [Entry],
     pub wanted: usize,
-    /// By guest.
+    /// Difficulty of placing each guest.
     pub hardness: &'a [f64],
     pub redundancy: Option<&'a Redundancy>,
-    /// By dimension: what is free on all nodes that receive.
+    /// Total free capacity of the nodes that receive guests, by dimension.
     pub room: &'a [i64],
 }
 
 impl Task<'_> {
-    /// Those that are hardest to place first.
+    /// Sorts guests, the hardest to place first.
     pub fn sort(&self, guests: &mut [InstanceIdx]) {
         let hardness = |guest: &InstanceIdx| self.hardness[guest.at()];
         guests.sort_by(|a, b| hardness(b).total_cmp(&hardness(a)).then(a.cmp(b)));
@@ -37,7 +37,7 @@ impl Task<'_> {
         taken.iter().fold(0, |sum, entry| self.entries[*entry].cost.saturating_add(sum))
     }
 
-    /// Positions of the entries in the order in which they are tried.
+    /// Indices of the entries in the order in which they are tried.
     fn order(&self, difficulty: f64) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.entries.len()).collect();
         if difficulty == 0.0 {
@@ -59,8 +59,8 @@ impl Task<'_> {
         order
     }
 
-    /// What getting the node takes of the room of all, and once more for its guests: several small pieces are easier
-    /// to find than what they sum up to.
+    /// Share of the total free capacity that obtaining the node takes, in the worst dimension. Its guests
+    /// count twice, since several small gaps are easier to find than one of their total size.
     fn difficulty(&self, entry: &Entry) -> f64 {
         let moved = |dimension: usize| -> i64 {
             let guests = self.ground.residents[entry.node.at()].iter();
@@ -75,12 +75,12 @@ impl Task<'_> {
     }
 }
 
-/// Nodes that were taken, and where their guests would be.
+/// Nodes taken, and where their guests would go.
 #[derive(Clone, Debug)]
 pub(super) struct Attempt<'a> {
     task: Task<'a>,
     pub arrangement: Arrangement<'a>,
-    /// Positions of entries.
+    /// Indices of entries.
     pub taken: Vec<usize>,
 }
 
@@ -97,7 +97,8 @@ impl<'a> Attempt<'a> {
         self.taken.len() == self.task.wanted
     }
 
-    /// Takes an entry and finds places for all guests of its node; if it does not work, nothing has changed.
+    /// Takes an entry and finds places for all guests of its node. Returns whether it worked; if not, nothing
+    /// has changed.
     fn add(&mut self, entry: usize) -> bool {
         let mark = self.arrangement.mark();
         let worked = self.take(entry);
@@ -107,7 +108,7 @@ impl<'a> Attempt<'a> {
         worked
     }
 
-    /// Takes an entry, and finds places for all who are on its node.
+    /// Same as [`Self::add`], but leaves the rollback to the caller.
     fn take(&mut self, position: usize) -> bool {
         let entry = &self.task.entries[position];
         if !self.arrangement.take(entry.node, entry.way) {
@@ -130,8 +131,8 @@ impl<'a> Attempt<'a> {
         self.taken.iter().any(|taken| self.task.entries[*taken].node == node)
     }
 
-    /// Takes the first nodes of an order together, those but that have guests who find no place: seen together, the
-    /// hardest of all guests come first. Whether redundancy allows it.
+    /// Takes the first nodes of an order together, except those with guests that find no place. Taken
+    /// together, the hardest of all their guests are placed first. Returns whether redundancy allows it.
     fn take_first(&mut self, order: &[usize]) -> bool {
         let (entries, ground) = (self.task.entries, self.task.ground);
         let mut displaced = Vec::new();
@@ -167,7 +168,8 @@ impl<'a> Attempt<'a> {
         true
     }
 
-    /// Takes nodes in this order as far as it is possible. When the looks are used up, only those that are waited for.
+    /// Takes nodes in this order as far as possible. Once the looks are used up, takes only nodes that are
+    /// waited for.
     fn take_one_by_one(&mut self, order: &[usize], looks: u64) {
         loop {
             let before = self.taken.len();
@@ -181,14 +183,15 @@ impl<'a> Attempt<'a> {
                     self.add(entry);
                 }
             }
-            // Whoever gave way may have made room for those that were refused.
+            // A guest that gave way can free capacity for a node that was refused before.
             if self.taken.len() == before {
                 return;
             }
         }
     }
 
-    /// Exchanges nodes for cheaper ones until none is left or the looks are used up. Says how many were used.
+    /// Exchanges nodes for cheaper ones until no exchange works or the looks are used up. Returns the number
+    /// of looks used.
     pub fn improve(&mut self, looks: u64) -> u64 {
         let before = self.arrangement.looks;
         let limit = before.saturating_add(looks);
@@ -196,10 +199,11 @@ impl<'a> Attempt<'a> {
         self.arrangement.looks - before
     }
 
-    /// Makes the first exchange that works: the most expensive node leaves for the cheapest one possible.
+    /// Makes the first exchange that works, starting with the most expensive node taken and the cheapest
+    /// replacement.
     fn exchange_one(&mut self, limit: u64) -> bool {
         let entries = self.task.entries;
-        // Entries are in the order of their cost.
+        // Entries are sorted by cost.
         self.taken.sort_unstable();
         for leaving in (0..self.taken.len()).rev() {
             let position = self.taken[leaving];
@@ -226,15 +230,15 @@ impl<'a> Attempt<'a> {
             self.arrangement.rollback(mark);
             self.taken = before;
         }
-        // Every trial counts, also one that is refused at once.
+        // Every attempt counts, even one that is refused at once.
         self.arrangement.looks += 1;
         worked
     }
 }
 
-/// The cheapest attempt that takes as many nodes as are wanted, if any does, and how many the best took. None
-/// cheaper than `bound` is sought. Each order has its share of the looks, and of what those before left. How many were used
-/// is added to `used`.
+/// The cheapest attempt that takes all wanted nodes, if any, and the largest number of nodes that an attempt
+/// took. Stops at the first attempt that costs no more than `bound`. Each order gets its share of the looks
+/// and any looks left over by earlier orders. The looks used are added to `used`.
 pub(super) fn construct<'a>(
     task: Task<'a>,
     pristine: &Arrangement<'a>,

@@ -1,8 +1,9 @@
 //! Redundancy: where the guests of a lost node would go.
 //!
-//! A *cover* of a node gives each of its guests another node. It stays good until a node that it uses has less room,
-//! or receives somebody whom a guest must not meet. While searching, covers are scattered over all nodes, so that a
-//! move spoils few of them, and `claim` tells when it spoils none. What counts in the end is first fit decreasing.
+//! A *cover* of a node assigns another node to each of its guests. It stays valid until a node that it uses
+//! has less free capacity or receives a guest that excludes one of the cover's. During the search, covers are
+//! scattered over all nodes so that a move spoils few of them, and `claim` tells when it spoils none. The
+//! final criterion is first fit decreasing.
 
 use std::cmp::Reverse;
 
@@ -12,22 +13,22 @@ use super::ground::Ground;
 use super::request::NPlusOne;
 use super::stand::{Stand, Status};
 
-/// Where each guest of a node would go.
+/// Destination of each guest of a node if the node is lost.
 pub(super) type Cover = Vec<(InstanceIdx, NodeIdx)>;
 
-/// What is new for a node since it got its cover.
+/// Change relevant to a node since its cover was found.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum News {
-    /// Anything.
+    /// Any change; invalidates the whole cover.
     Anything,
-    /// A node has less room, or none any more.
+    /// A node lost some or all of its free capacity.
     Around(NodeIdx),
-    /// A guest came. It may have been there before: where it had a place then may have changed in the meantime.
+    /// A guest arrived. If it was there before, its old place can have changed in the meantime.
     Arrival(InstanceIdx),
 }
 
 impl News {
-    /// Whether that place of a guest is as good as it was.
+    /// Whether the change leaves this place of a guest valid.
     fn leaves(self, (guest, to): (InstanceIdx, NodeIdx)) -> bool {
         match self {
             Self::Anything => false,
@@ -37,21 +38,21 @@ impl News {
     }
 }
 
-/// Which ranking of the stand is by the first dimension of redundancy.
+/// Index of the stand's ranking by the first dimension of redundancy.
 const RANKING: usize = 1;
 
-/// The rule.
+/// The redundancy rule of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Redundancy {
     dimensions: Vec<usize>,
-    /// By node: whether it is one of those that stand in for each other.
+    /// By node: whether it is one of the nodes that take over each other's guests.
     member: Vec<bool>,
     /// By node: whether it had no cover before the plan.
     exempt: Vec<bool>,
 }
 
 impl Redundancy {
-    /// The rule as it applies where things stand so before the plan.
+    /// The rule for the given state before the plan.
     pub fn new(ground: &Ground<'_>, asked: &NPlusOne, stand: &Stand<'_>) -> Self {
         let member = ground.nodes.iter().map(|node| asked.nodes.contains(&node.id)).collect();
         let exempt = vec![false; ground.nodes.len()];
@@ -63,7 +64,6 @@ impl Redundancy {
         redundancy
     }
 
-    /// By node: whether it had no cover before the plan.
     pub fn exempt(&self) -> &[bool] {
         &self.exempt
     }
@@ -74,15 +74,16 @@ impl Redundancy {
         self.member[node.at()] && !self.exempt[node.at()] && there
     }
 
-    /// The cover by first fit decreasing: the largest guest first, each to the node with the most room that takes it
-    /// beside those before.
+    /// Cover by first fit decreasing: the largest guest first, each to the node with the most free capacity
+    /// that takes it in addition to the guests before it.
     fn cover(&self, stand: &Stand<'_>, node: NodeIdx, looks: &mut u64) -> Option<Cover> {
         let roomiest = |least| stand.ranking(RANKING).from(least).rev();
         self.complete(stand, (node, Cover::new()), roomiest, looks)
     }
 
-    /// Completes a node's cover: the largest guest without a place first, each to the first of the nodes with enough
-    /// room in the first dimension, in the order given, that takes it beside those before.
+    /// Completes a node's cover. The largest guest without a place comes first. Each guest goes to the first
+    /// node that takes it in addition to the guests before it, out of the nodes with enough capacity in the
+    /// first dimension, in the order given by `among`.
     fn complete<I: Iterator<Item = NodeIdx>>(
         &self,
         stand: &Stand<'_>,
@@ -90,11 +91,11 @@ impl Redundancy {
         among: impl Fn(i64) -> I,
         looks: &mut u64,
     ) -> Option<Cover> {
-        // Beginning a cover is some work as well.
+        // Starting a cover costs some work too.
         *looks += 10 + 2 * stand.ground.residents[node.at()].len() as u64;
         for guest in self.displaced(stand, node, &cover) {
             let size = stand.ground.size(guest)[self.dimensions[0]];
-            // Whoever needs nothing may go where there is less than nothing.
+            // A guest that needs nothing can go to an overcommitted node.
             let to = among(if size == 0 { i64::MIN } else { size }).find(|to| {
                 *looks += 1;
                 *to != node && self.stands_in(stand, &cover, guest, *to)
@@ -104,7 +105,7 @@ impl Redundancy {
         Some(cover)
     }
 
-    /// The guests of a node that have no place in a cover, the largest first.
+    /// Guests of a node without a place in the cover, largest first.
     fn displaced(&self, stand: &Stand<'_>, node: NodeIdx, cover: &Cover) -> Vec<InstanceIdx> {
         let has_place = |guest: &InstanceIdx| cover.iter().any(|(other, _)| other == guest);
         let mut guests: Vec<InstanceIdx> = stand.guests_on(node).filter(|guest| !has_place(guest)).collect();
@@ -112,7 +113,8 @@ impl Redundancy {
         guests
     }
 
-    /// Completes a node's cover in all ways until one is found; `None` if the looks are used up before.
+    /// Completes a node's cover by trying all destinations. Returns whether one was found; `None` if the
+    /// looks run out first.
     fn complete_somehow(
         &self,
         stand: &Stand<'_>,
@@ -136,7 +138,7 @@ impl Redundancy {
         Some(false)
     }
 
-    /// Whether a node would take the guest beside those that `cover` sends there.
+    /// Whether a node would take the guest in addition to those that `cover` sends there.
     fn stands_in(&self, stand: &Stand<'_>, cover: &Cover, guest: InstanceIdx, to: NodeIdx) -> bool {
         let ground = stand.ground;
         if !self.member[to.at()]
@@ -156,7 +158,8 @@ impl Redundancy {
         fits && !others().any(meets)
     }
 
-    /// Whether the part of a cover that uses `changed` is good as things stand; who has left the node needs none.
+    /// Whether the part of a cover that uses `changed` is valid in the current state. Guests that have left
+    /// the node need no place.
     fn is_good_at(&self, stand: &Stand<'_>, node: NodeIdx, cover: &Cover, changed: NodeIdx) -> bool {
         let mut before = Cover::new();
         for &(guest, to) in cover.iter().filter(|(guest, to)| *to == changed && stand.place(*guest) == node) {
@@ -168,14 +171,14 @@ impl Redundancy {
         true
     }
 
-    /// The nodes that must have a cover, and for which first fit decreasing finds none.
+    /// Nodes that must have a cover but for which first fit decreasing finds none.
     fn hard<'s>(&'s self, stand: &'s Stand<'_>, looks: &'s mut u64) -> impl Iterator<Item = NodeIdx> + 's {
         let concerned = stand.ground.node_indices().filter(|node| self.concerns(stand, *node));
         concerned.filter(|node| self.cover(stand, *node, looks).is_none())
     }
 
-    /// The covers that first fit decreasing does not find, found by trying everything; none if there is a node without
-    /// a cover, or `looks`, which is told of every look, says that there were enough.
+    /// Covers that first fit decreasing doesn't find, found by trying all destinations. `None` if a node has
+    /// no cover or if `looks`, which is told of every look, stops the search by returning false.
     pub fn hard_covers(
         &self,
         stand: &Stand<'_>,
@@ -196,12 +199,12 @@ impl Redundancy {
     }
 }
 
-/// A cover for each node that must have one, kept while guests move.
+/// A cover for each node that must have one, updated while guests move.
 #[derive(Clone, Debug)]
 pub(super) struct Covers<'a> {
     rule: &'a Redundancy,
     cover: Vec<Cover>,
-    /// By node and dimension of the rule: no cover claims more there. May be more than any does.
+    /// By node and dimension of the rule: upper bound on the capacity that any single cover claims there.
     claim: Vec<i64>,
 }
 
@@ -211,14 +214,14 @@ impl<'a> Covers<'a> {
         let mut covers =
             Self { rule, cover: vec![Cover::new(); nodes], claim: vec![0; nodes * rule.dimensions.len()] };
         for node in stand.ground.node_indices().filter(|node| rule.concerns(stand, *node)) {
-            // Those that have none are exempt.
+            // Nodes without a cover are exempt.
             let cover = covers.find(stand, node, News::Anything, &mut 0).unwrap_or_default();
             covers.set(stand, node, cover);
         }
         covers
     }
 
-    /// Notes a cover, and returns the former one.
+    /// Stores a cover and returns the previous one.
     pub fn set(&mut self, stand: &Stand<'_>, node: NodeIdx, cover: Cover) -> Cover {
         for (position, dimension) in self.rule.dimensions.iter().enumerate() {
             for (_, to) in &cover {
@@ -231,14 +234,14 @@ impl<'a> Covers<'a> {
         std::mem::replace(&mut self.cover[node.at()], cover)
     }
 
-    /// Whether all covers of other nodes are surely as good as before after the guest has come to `node`.
+    /// Whether all covers of other nodes certainly stay valid now that the guest has come to `node`.
     pub fn is_untouched_by(&self, stand: &Stand<'_>, guest: InstanceIdx, node: NodeIdx) -> bool {
         let claims = &self.claim[node.at() * self.rule.dimensions.len()..];
         let mut pairs = self.rule.dimensions.iter().zip(claims);
         stand.ground.groups(guest).is_empty() && pairs.all(|(d, claim)| stand.free(node)[*d] >= *claim)
     }
 
-    /// Whether the node has a cover that uses `changed`, and it is no longer good.
+    /// Whether the node has a cover that uses `changed` and is no longer valid.
     pub fn is_spoilt(&self, stand: &Stand<'_>, node: NodeIdx, changed: NodeIdx) -> bool {
         let cover = &self.cover[node.at()];
         node != changed
@@ -247,7 +250,7 @@ impl<'a> Covers<'a> {
             && !self.rule.is_good_at(stand, node, cover, changed)
     }
 
-    /// All nodes of which that is so.
+    /// All nodes for which [`Self::is_spoilt`] holds.
     pub fn spoilt_by(&self, stand: &Stand<'_>, changed: NodeIdx) -> Vec<NodeIdx> {
         stand.ground.node_indices().filter(|node| self.is_spoilt(stand, *node, changed)).collect()
     }
@@ -257,9 +260,10 @@ impl<'a> Covers<'a> {
         self.rule.concerns(stand, node)
     }
 
-    /// A cover of the node as things stand; of the last one as much is kept as the news leave.
+    /// Finds a cover of the node in the current state. Keeps the places of the last cover that the news
+    /// leaves valid.
     pub fn find(&self, stand: &Stand<'_>, node: NodeIdx, news: News, looks: &mut u64) -> Option<Cover> {
-        // Each node begins to search elsewhere, so that it leaves most nodes to others.
+        // Each node starts searching at another position, so that it leaves most nodes to other covers.
         let scattered = |least| stand.ranking(RANKING).around(least, node.0);
         let mut kept = self.cover[node.at()].clone();
         kept.retain(|place| news.leaves(*place) && stand.place(place.0) == node);
@@ -273,7 +277,7 @@ impl<'a> Covers<'a> {
         found.or_else(|| self.rule.cover(stand, node, looks))
     }
 
-    /// The covers at hand of the nodes for which first fit decreasing finds none.
+    /// Stored covers of the nodes for which first fit decreasing finds none.
     pub fn hard_covers(&self, stand: &Stand<'_>) -> Vec<(NodeIdx, Cover)> {
         let at_hand = |node: NodeIdx| {
             let here = |(guest, _): &&(InstanceIdx, NodeIdx)| stand.place(*guest) == node;

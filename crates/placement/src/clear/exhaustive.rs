@@ -1,4 +1,4 @@
-//! All plans, one after the other, as far as the looks go: what is small is decided for certain.
+//! Tries all plans, within a limit on looks, so that small requests are decided for certain.
 
 use cluster::{InstanceIdx, NodeIdx};
 
@@ -6,38 +6,38 @@ use super::choice::Task;
 use super::cover::Cover;
 use super::stand::{Stand, Status};
 
-/// With more guests to be moved, nobody tries: there is no hope, and the search would nest as deep.
+/// Maximum number of guests to move. With more, the search has no hope of finishing, and it recurses once per
+/// guest.
 const MOST_GUESTS: usize = 256;
 
-/// A choice of entries, and where each guest of their nodes goes.
+/// A choice of entries, and the destination of each guest of their nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub taken: Vec<usize>,
     pub places: Vec<(InstanceIdx, NodeIdx)>,
-    /// Where the guests of lost nodes would go, for nodes for which first fit decreasing finds nothing.
+    /// Covers of the nodes for which first fit decreasing finds none.
     pub covers: Vec<(NodeIdx, Cover)>,
 }
 
-/// What came of it.
+/// Result of the search.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
-    /// The cheapest plan that is cheaper than what was known.
+    /// The cheapest plan below the ceiling, if there is one.
     pub best: Option<Found>,
-    /// Whether everything was looked at that could be cheaper.
+    /// Whether every plan that could be cheaper was tried.
     pub complete: bool,
-    /// How many looks it took.
     pub looks: u64,
 }
 
 struct Walk<'a> {
     task: Task<'a>,
     stand: Stand<'a>,
-    /// By number of entries: what the first of them cost together.
+    /// `sums[n]` is the total cost of the first `n` entries.
     sums: Vec<u128>,
-    /// By dimension: the room that is left if guests fill it without a gap.
+    /// Free capacity by dimension, assuming that guests fill it without gaps.
     room: Vec<i64>,
     taken: Vec<usize>,
-    /// Only what is cheaper is of interest.
+    /// Only cheaper plans are of interest; `None` means no limit.
     ceiling: Option<u64>,
     best: Option<Found>,
     looks: u64,
@@ -45,7 +45,7 @@ struct Walk<'a> {
     complete: bool,
 }
 
-/// Goes through all plans that cost less than `ceiling`, if there is one.
+/// Tries all plans that cost less than `ceiling`, if given, with up to `limit` looks.
 pub(super) fn search<'a>(task: Task<'a>, pristine: Stand<'a>, ceiling: Option<u64>, limit: u64) -> Outcome {
     let mut sums = vec![0];
     for (position, entry) in task.entries.iter().enumerate() {
@@ -60,14 +60,14 @@ pub(super) fn search<'a>(task: Task<'a>, pristine: Stand<'a>, ceiling: Option<u6
 }
 
 impl Walk<'_> {
-    /// Counts a look; whether there are any left.
+    /// Counts a look. Returns whether the limit still allows it.
     fn look(&mut self) -> bool {
         self.looks += 1;
         self.complete &= self.looks <= self.limit;
         self.complete
     }
 
-    /// Takes as many more entries as are wanted, from this position on, in all ways that can be cheap enough.
+    /// Takes the missing entries from position `from` on, in all ways that can be cheap enough.
     fn choose(&mut self, from: usize) {
         let missing = self.task.wanted - self.taken.len();
         if missing == 0 {
@@ -86,7 +86,7 @@ impl Walk<'_> {
             if end > self.task.entries.len() || !self.look() {
                 return;
             }
-            // Entries are in the order of their cost: none of the others is cheaper.
+            // Entries are sorted by cost, so no later choice is cheaper.
             let least = spent + (self.sums[end] - self.sums[position]);
             if self.ceiling.is_some_and(|ceiling| least >= u128::from(ceiling)) {
                 return;
@@ -112,14 +112,14 @@ impl Walk<'_> {
         self.room.iter_mut().zip(needed).for_each(|(room, needed)| *room += sign * needed);
     }
 
-    /// Who has to leave.
+    /// Guests that have to move.
     fn displaced(&self) -> Vec<InstanceIdx> {
         let taken = self.taken.iter().map(|position| &self.task.entries[*position]);
         let cleared = taken.filter(|entry| entry.way == Status::Cleared);
         cleared.flat_map(|entry| self.task.ground.residents[entry.node.at()].iter().copied()).collect()
     }
 
-    /// Finds places for these guests in all ways until one keeps all rules; whether one does.
+    /// Places these guests in all ways until one keeps all rules. Returns whether one does.
     fn pack(&mut self, guests: &[InstanceIdx]) -> bool {
         let Some((&guest, rest)) = guests.split_first() else { return self.record() };
         for node in self.task.ground.node_indices() {

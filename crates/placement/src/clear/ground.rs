@@ -1,6 +1,7 @@
-//! A request as the search sees it: everything has a number, and what never changes is worked out once.
+//! The request in the form that the search uses: everything has a number, and constants are computed once.
 //!
-//! Nodes and guests are numbered by identifier, so that the order in which they are listed decides nothing.
+//! Nodes and guests are numbered by identifier, so the order in which the request lists them has no
+//! influence.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,31 +12,30 @@ use super::request::{
     ExclusionGroup, Guest, LARGEST_AMOUNT, Label, MOST_NODES_OR_GUESTS, Node, Request, Role,
 };
 
-/// See the module's description.
+/// A request with numbered nodes and guests.
 #[derive(Clone, Debug)]
 pub(super) struct Ground<'a> {
     pub request: &'a Request,
-    /// How many dimensions there are.
     pub dimensions: usize,
-    /// By identifier.
+    /// Sorted by identifier.
     pub nodes: Vec<&'a Node>,
-    /// By identifier.
+    /// Sorted by identifier.
     pub guests: Vec<&'a Guest>,
-    /// By guest: where it is before the plan.
+    /// By guest: its node before the plan.
     pub home: Vec<NodeIdx>,
-    /// By node: who is there before the plan, ascending.
+    /// By node: its guests before the plan, ascending.
     pub residents: Vec<Vec<InstanceIdx>>,
-    /// By guest: the points that moving it costs.
+    /// By guest: cost of moving it, in points.
     pub price: Vec<u64>,
     /// By guest and dimension.
     sizes: Vec<i64>,
     /// By guest: its exclusion groups.
     groups: Vec<Vec<u32>>,
-    /// By guest: which of `allowed` is its own.
+    /// By guest: index into `allowed`.
     kind: Vec<u32>,
-    /// By what guests require, and by node: whether its labels suffice.
+    /// By kind of guest and by node: whether the node has the labels that the guest requires.
     allowed: Vec<Vec<bool>>,
-    /// By dimension: what a unit is worth, as a share of all that is free on nodes that are not closed.
+    /// By dimension: value of a unit, as a share of the total free capacity of nodes that aren't closed.
     worth: Vec<f64>,
 }
 
@@ -104,17 +104,17 @@ impl<'a> Ground<'a> {
         self.allowed[self.kind[guest.at()] as usize][node.at()]
     }
 
-    /// Whether the guest may be moved to the node at all.
+    /// Whether the guest's labels and avoided nodes allow a move to the node.
     pub fn may_move(&self, guest: InstanceIdx, node: NodeIdx) -> bool {
         self.allows(guest, node) && !self.guests[guest.at()].avoided.contains(&self.nodes[node.at()].id)
     }
 
-    /// What an amount is worth, as a share of all that was free.
+    /// Value of an amount, as a share of the total capacity that was free before the plan.
     pub fn worth(&self, dimension: usize, amount: i64) -> f64 {
         self.worth[dimension] * amount as f64
     }
 
-    /// What is free before the plan, by node and dimension; less than nothing where there is too much already.
+    /// Free capacity before the plan, by node and dimension; negative if overcommitted.
     pub fn free(&self) -> Vec<i64> {
         let capacities = self.nodes.iter().flat_map(|node| node.capacity.iter().map(|amount| *amount as i64));
         let mut free: Vec<i64> = capacities.collect();
@@ -126,7 +126,8 @@ impl<'a> Ground<'a> {
         free
     }
 
-    /// What is free on all nodes of this kind together, by dimension; nodes with too much on them count as full.
+    /// Total free capacity by dimension of the nodes for which `counts` holds. Overcommitted nodes count as
+    /// full.
     pub fn room(&self, free: &[i64], counts: impl Fn(NodeIdx) -> bool) -> Vec<i64> {
         let mut room = vec![0; self.dimensions];
         for node in self.node_indices().filter(|node| counts(*node)) {
@@ -136,8 +137,8 @@ impl<'a> Ground<'a> {
         room
     }
 
-    /// How hard it is to find a place for the guest: the largest share of what is free that it takes, the more so
-    /// the fewer nodes its labels leave.
+    /// Difficulty of placing each guest: the largest share of the free capacity that it takes, divided by the
+    /// number of nodes that its labels allow.
     pub fn hardness(&self) -> Vec<f64> {
         let count = |allowed: &Vec<bool>| allowed.iter().filter(|allowed| **allowed).count().max(1) as f64;
         let open: Vec<f64> = self.allowed.iter().map(count).collect();
@@ -163,7 +164,8 @@ fn amounts(nodes: &[&Node], guests: &[&Guest]) -> Result<usize, Malformed> {
     Ok(dimensions)
 }
 
-/// Guests with equal requirements are of one kind; the second part says which nodes meet those of each.
+/// Groups guests with equal requirements into kinds. Returns the kind of each guest and, for each kind, which
+/// nodes meet its requirements.
 fn kinds(nodes: &[&Node], guests: &[&Guest]) -> (Vec<u32>, Vec<Vec<bool>>) {
     let mut known: BTreeMap<&BTreeSet<Label>, u32> = BTreeMap::new();
     let mut allowed = Vec::new();

@@ -1,38 +1,38 @@
-//! The scavenger hunt: which nodes to clear of other tenants' guests so that somebody may have them as a whole, where
-//! the guests go, in which order, and what it costs.
+//! The scavenger hunt: which nodes to clear of other tenants' guests so that they can be used as a whole,
+//! where the guests go, in which order, and at what cost.
 //!
-//! What is asked for, and what is decided, are plain values: nothing here knows of leases, clocks or machines.
-//! Equal requests get equal answers, whatever the order of their nodes and guests.
+//! Requests and plans are plain values; nothing here knows of leases, clocks or machines. Equal requests get
+//! equal answers, regardless of the order of their nodes and guests.
 //!
 //! # Rules
 //!
 //! After every move of a [`Plan`]:
 //!
-//! - the guest moved is where there is room for it in every dimension of which it needs something, where it has
-//!   the labels that it requires, and where no guest of one of its exclusion groups is; and on no node that it avoids,
-//!   which matters to moves only, not to whether nodes may be lost;
-//! - nodes that are taken have received nobody since the beginning of the plan, and neither have closed ones;
-//! - of the nodes of [`NPlusOne`] any one may be lost: there are nodes among the others, not taken and not closed,
-//!   that together have room for the guests that it has then, by the rules above, but in the dimensions that
-//!   [`NPlusOne`] names. For a node being cleared these are the nodes that the plan moves the guests to. For the
-//!   others, nodes that are waited for included, they are found where the plan ends, by *first fit decreasing*:
-//!   the guests in the order of their size in the first dimension named, the largest first, of equals the one
-//!   with the smallest identifier; each to the node that takes it with the most left before the first guest was
-//!   given a place, of equals the one with the smallest identifier. Where that finds nothing, the plan says where
-//!   they go ([`Plan::refuges`]). What is enough in the end is enough before, since the nodes that receive lose
-//!   nobody;
-//! - a node for which first fit decreasing finds nothing even before the plan is no reason to refuse it. It receives
-//!   nobody.
+//! - The moved guest is on a node with capacity for it in every dimension that it uses, with all labels that
+//!   it requires, and without guests of its exclusion groups. The guest doesn't avoid the node. Avoided nodes
+//!   matter for moves only, not for the loss of nodes.
+//! - Taken nodes have received no guests since the beginning of the plan, and neither have closed nodes.
+//! - Any one of the nodes of [`NPlusOne`] can be lost: the remaining nodes of the set, neither taken nor
+//!   closed, together have capacity for its current guests by the rules above, but only in the dimensions
+//!   that [`NPlusOne`] names. For a node being cleared, the guests' places are those that the plan moves them
+//!   to. For all other nodes, waited-for nodes included, they are found at the end of the plan by *first fit
+//!   decreasing*: guests are ordered by size in the first dimension named, the largest first, and among
+//!   equals the smallest identifier first. Each guest goes to the node that takes it and that had the most
+//!   free capacity in that dimension before the first guest was assigned, among equals the smallest
+//!   identifier. If that finds nothing, the plan states where the guests go ([`Plan::refuges`]). Capacity
+//!   that suffices at the end suffices before, since receiving nodes lose no guests.
+//! - A node for which first fit decreasing finds nothing even before the plan doesn't cause a refusal. It
+//!   receives no guests.
 //!
-//! Each guest moves at most once, and only guests of nodes that are cleared move.
+//! Each guest moves at most once, and only guests of cleared nodes move.
 //!
 //! # Limits
 //!
-//! Guests of nodes that are not taken never make room for others, so a plan is missed at times that needs that.
-//! For the same reason no order of moves gets stuck. Beyond what [`Effort`] allows the search is not complete:
-//! plans may cost more than necessary (by how much at most, [`Plan::lower_bound`] says), and what is refused as
-//! [`Refusal::SearchExhausted`] may be possible. Where the cost of a move depends on its destination, this is
-//! not known here.
+//! Guests of nodes that aren't taken never make room for other guests, so plans that need this are missed.
+//! For the same reason, no order of moves gets stuck. Beyond the limits of [`Effort`] the search is
+//! incomplete: plans can cost more than necessary ([`Plan::lower_bound`] limits by how much), and a request
+//! refused with [`Refusal::SearchExhausted`] might be possible. Costs that depend on a move's destination
+//! aren't modeled.
 
 mod arrangement;
 mod bound;
@@ -63,12 +63,12 @@ use cover::{Cover, Covers, Redundancy};
 use ground::Ground;
 use stand::{Stand, Status};
 
-/// Plans to get as many nodes as are wanted as cheaply as the search finds out.
+/// Plans to obtain the wanted number of nodes, at the lowest cost that the search finds.
 pub fn plan(request: &Request, effort: Effort) -> Result<Plan, Refusal> {
     plan_counting(request, effort, &mut 0)
 }
 
-/// The same. How many looks it took is added to `looks`.
+/// Same as [`plan()`], but adds the number of looks to `looks`.
 pub fn plan_counting(request: &Request, effort: Effort, looks: &mut u64) -> Result<Plan, Refusal> {
     let ground = Ground::new(request)?;
     let ranked: Vec<usize> = match &request.n_plus_one {
@@ -109,7 +109,7 @@ pub fn plan_counting(request: &Request, effort: Effort, looks: &mut u64) -> Resu
     search(task, stand, (bound, effort), looks)
 }
 
-/// The cheapest plan that the search comes to.
+/// The cheapest plan that the search finds.
 fn search<'a>(
     task: Task<'a>,
     stand: Stand<'a>,
@@ -164,7 +164,8 @@ fn check_redundancy(ground: &Ground<'_>, asked: &NPlusOne) -> Result<(), Malform
     Ok(())
 }
 
-/// The dimension of which the candidates' guests need the largest share of what is free; of equals the first.
+/// The dimension in which the candidates' guests need the largest share of the free capacity; the first among
+/// equals.
 fn scarcest(ground: &Ground<'_>) -> usize {
     let mut needed = vec![0; ground.dimensions];
     for node in ground.node_indices().filter(|node| ground.nodes[node.at()].role == Role::Candidate) {
@@ -176,7 +177,7 @@ fn scarcest(ground: &Ground<'_>) -> usize {
     (0..ground.dimensions).rev().max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(0)
 }
 
-/// The ways to get candidates, cheapest first, and what is wrong with all other nodes.
+/// Ways to obtain candidates, cheapest first, and the reasons against all other nodes.
 fn entries(stand: &Stand<'_>) -> (Vec<Entry>, Unclearable) {
     let ground = stand.ground;
     let weights = &ground.request.weights;
@@ -189,7 +190,7 @@ fn entries(stand: &Stand<'_>) -> (Vec<Entry>, Unclearable) {
             continue;
         }
         let guests = &ground.residents[index.at()];
-        // What is free on a node that receives nobody is no loss.
+        // Free capacity of a node that receives no guests doesn't count as a loss.
         let free = |d: usize| if stand.receives[index.at()] { stand.free(index)[d].max(0) } else { 0 };
         let waiting = node.free_in_seconds.filter(|_| !guests.is_empty());
         if let Some(seconds) = waiting {
@@ -216,7 +217,7 @@ fn entries(stand: &Stand<'_>) -> (Vec<Entry>, Unclearable) {
     (entries, others)
 }
 
-/// Whether some other node would take the guest as things are: no node has more room later.
+/// Whether some other node would take the guest in the current state. No node has more free capacity later.
 fn has_destination(stand: &Stand<'_>, guest: InstanceIdx) -> bool {
     let home = stand.ground.home[guest.at()];
     let ranking = stand.ranking(0);
@@ -230,7 +231,7 @@ fn of_attempt(task: Task<'_>, attempt: &Attempt<'_>, lower_bound: u64) -> Plan {
     assemble(task, &attempt.taken, place, (&attempt.arrangement.hard_covers(), lower_bound))
 }
 
-/// Writes a plan down.
+/// Assembles a plan from the entries taken, the guests' places and the covers.
 fn assemble(
     task: Task<'_>,
     taken: &[usize],
@@ -245,7 +246,7 @@ fn assemble(
         places: cover.iter().map(place_of).collect(),
     };
     let mut taken = taken.to_vec();
-    // Entries are in the order of their cost.
+    // Entries are sorted by cost.
     taken.sort_unstable();
     let mut plan = Plan {
         cleared: Vec::new(),
@@ -267,7 +268,7 @@ fn assemble(
         }
         plan.cleared.push(node.id);
         let mut guests = ground.residents[entry.node.at()].clone();
-        // If one of them cannot be moved after all, it is better to know soon.
+        // The hardest guest first: if one cannot be moved after all, it is better to know early.
         task.sort(&mut guests);
         for index in guests {
             let guest = ground.guests[index.at()];

@@ -1,122 +1,116 @@
-//! What comes of a hunt: a plan, or why there is none.
+//! Result of a hunt: a plan, or the reason why there is none.
 
 use thiserror::Error;
 
 use super::request::{GuestId, NodeId};
 
-/// A guest goes to another node.
+/// A move of a guest to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Who.
     pub guest: GuestId,
-    /// Where it is.
     pub from: NodeId,
-    /// Where it goes.
     pub to: NodeId,
 }
 
-/// Where the guests of a node can go if it is lost.
+/// Destinations for the guests of a node if it is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refuge {
-    /// Which node.
     pub node: NodeId,
-    /// Where each of its guests goes.
+    /// Each guest with its destination.
     pub places: Vec<(GuestId, NodeId)>,
 }
 
-/// What a plan costs.
+/// Cost of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Memory copied, MiB.
     pub memory_mib: u64,
     /// Disk copied, GiB.
     pub disk_gib: u64,
-    /// Downtime of all guests together, milliseconds, priorities not counted.
+    /// Total downtime of all guests in milliseconds, not weighted by priority.
     pub downtime_ms: u64,
-    /// Seconds of waiting for all nodes together that are waited for.
+    /// Total waiting time for all nodes that are waited for, seconds.
     pub waiting_seconds: u64,
     /// Surcharges of the nodes taken, points.
     pub surcharge: u64,
-    /// All of it, weighed by [`super::CostWeights`], points.
+    /// Total weighted by [`super::CostWeights`], points.
     pub weighted: u64,
 }
 
-/// How to get nodes.
+/// A plan to obtain nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The nodes that are empty after the moves, cheapest first. Those that had no guests are among them.
+    /// Nodes that are empty after the moves, cheapest first. Includes nodes that had no guests.
     pub cleared: Vec<NodeId>,
-    /// The nodes that become free by themselves, and in how many seconds, cheapest first. None is in `cleared`.
+    /// Nodes that become free by themselves, with the number of seconds until then, cheapest first. None is
+    /// in `cleared`.
     pub waits: Vec<(NodeId, u64)>,
-    /// The moves; one node of `cleared` after the other. After each of them all rules hold; see [`super`].
+    /// Moves, grouped by node in the order of `cleared`. All rules hold after each move; see [`super`].
     pub moves: Vec<Move>,
-    /// Evidence of redundancy for nodes for which it is hard to find: where their guests can go after the last move.
+    /// Evidence for nodes whose redundancy is hard to establish: destinations of their guests after the last
+    /// move.
     pub refuges: Vec<Refuge>,
-    /// What it costs.
     pub cost: Cost,
-    /// No plan for this request is cheaper than so many points; never more than `cost.weighted`.
+    /// Lower bound on the cost of any plan for this request, in points; never more than `cost.weighted`.
     pub lower_bound: u64,
 }
 
-/// Why candidates, and other nodes, cannot be taken.
+/// Number of nodes that cannot be taken, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unclearable {
     /// Nodes that are not candidates.
     pub not_candidates: usize,
-    /// Candidates with a guest that may not be moved.
+    /// Candidates with a guest that isn't movable.
     pub unmovable: usize,
-    /// Candidates with a guest that no other node could take even if everything else stayed where it is.
+    /// Candidates with a guest that no other node could take even if everything else stayed in place.
     pub without_destination: usize,
 }
 
-/// How much room is missing in a dimension at least.
+/// Minimum capacity missing in a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {
-    /// The dimension's position.
+    /// Index of the dimension.
     pub dimension: usize,
-    /// What is missing altogether, in its unit: less more than this does not help.
+    /// Total amount missing, in the dimension's unit. Adding less than this doesn't help.
     pub lacking: u64,
 }
 
-/// Why there is no plan.
+/// Reason why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// The request contradicts itself.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// Fewer candidates can be cleared or waited for, each taken alone, than are wanted.
+    /// Fewer candidates than wanted can be cleared or waited for, each taken alone.
     #[error(
         "{wanted} nodes are wanted, but only {clearable} can be cleared: {} are no candidates, {} have guests that \
          may not be moved, {} have guests that no other node can take",
         others.not_candidates, others.unmovable, others.without_destination
     )]
     TooFewCandidates {
-        /// How many are wanted.
         wanted: usize,
-        /// How many candidates can be had.
+        /// Number of candidates that can be cleared or waited for.
         clearable: usize,
-        /// What is wrong with the other nodes.
+        /// Reasons against all other nodes.
         others: Unclearable,
     },
-    /// There are enough candidates, but no choice of them leaves room for their guests. This is proved: either by
-    /// the sums in `shortages`, or, if there are none, by going through all choices and destinations.
+    /// There are enough candidates, but no choice of them leaves capacity for their guests. This is proved,
+    /// either by the sums in `shortages` or, if that is empty, by trying all choices and destinations.
     #[error("no choice of {wanted} nodes leaves enough room for their guests{}", lacking(shortages))]
     NoRoom {
-        /// How many are wanted.
         wanted: usize,
-        /// The dimensions whose sums alone prove it.
+        /// Dimensions whose sums alone prove it.
         shortages: Vec<Shortage>,
     },
-    /// No plan was found, and not all plans were gone through either: there may be one, unlike with
-    /// [`Refusal::NoRoom`]. More [`super::Effort`] may find it, as may asking for fewer nodes.
+    /// No plan was found, but not all plans were tried either. Unlike with [`Refusal::NoRoom`], one might
+    /// exist. More [`super::Effort`] or fewer wanted nodes can help.
     #[error(
         "no way was found to clear {wanted} nodes (at most {found} together), though it is not proved that there \
          is none; ask for fewer nodes"
     )]
     SearchExhausted {
-        /// How many are wanted.
         wanted: usize,
-        /// As many could be had together in the best attempt.
+        /// Number of nodes taken together in the best attempt.
         found: usize,
     },
 }
@@ -127,23 +121,18 @@ fn lacking(shortages: &[Shortage]) -> String {
     if each.is_empty() { String::new() } else { format!("; there is a lack of {}", each.join(", ")) }
 }
 
-/// What is wrong with a request.
+/// Error in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
-    /// Two nodes have one identifier.
+    /// Two nodes have the same identifier.
     #[error("node {} is there twice", .0.0)]
     DuplicateNode(NodeId),
-    /// Two guests have one identifier.
+    /// Two guests have the same identifier.
     #[error("guest {:032x} is there twice", .0.0)]
     DuplicateGuest(GuestId),
-    /// A guest is on a node that is not there.
+    /// A guest is on an unknown node.
     #[error("guest {:032x} is on node {}, which is unknown", guest.0, node.0)]
-    UnknownNode {
-        /// Who.
-        guest: GuestId,
-        /// Where.
-        node: NodeId,
-    },
+    UnknownNode { guest: GuestId, node: NodeId },
     /// Nodes or guests have different numbers of dimensions.
     #[error("nodes and guests do not all have the same number of dimensions")]
     Dimensions,
@@ -153,10 +142,10 @@ pub enum Malformed {
     /// There are more nodes or guests than [`super::MOST_NODES_OR_GUESTS`].
     #[error("there are more than {} nodes or guests", super::MOST_NODES_OR_GUESTS)]
     TooMany,
-    /// The redundant nodes name one that is not there.
+    /// The redundancy rule names an unknown node.
     #[error("node {}, which must stay redundant, is unknown", .0.0)]
     UnknownMember(NodeId),
-    /// Redundancy is asked for in no dimension, or in one that is not there.
+    /// The redundancy rule names no dimension, or one that doesn't exist.
     #[error("redundancy is asked for in no dimension, or in one that nodes do not have")]
     RedundantDimensions,
 }

@@ -1,24 +1,24 @@
-//! Who is where at the moment, and what is free.
+//! Current placement of guests, and free capacity.
 
 use cluster::{InstanceIdx, NodeIdx};
 
 use super::ground::Ground;
 use super::request::Role;
 
-/// What a node is at the moment.
+/// Current state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
-    /// It receives guests.
+    /// Receives guests.
     Open,
-    /// It is being cleared.
+    /// Being cleared.
     Cleared,
-    /// It becomes free by itself.
+    /// Becomes free by itself.
     Waited,
-    /// It takes no part.
+    /// Takes no part.
     Closed,
 }
 
-/// Nodes in the order of what is free on them in one dimension, the least first; of equals the last first.
+/// Nodes by free capacity in one dimension, least first; among equals, the last node first.
 #[derive(Clone, Debug)]
 pub(super) struct Ranking {
     pub dimension: usize,
@@ -45,24 +45,25 @@ impl Ranking {
         }
     }
 
-    /// Those with at least so much, the least first.
+    /// Nodes with at least this much free capacity, least first.
     pub fn from(&self, least: i64) -> impl DoubleEndedIterator<Item = NodeIdx> + '_ {
         let start = self.list.partition_point(|(free, _)| *free < least);
         self.list[start..].iter().map(|(_, node)| NodeIdx(!node))
     }
 
-    /// Those with at least so much, from some position on and around; `seed` says from which.
+    /// Nodes with at least this much free capacity, starting at a position that depends on `seed` and
+    /// wrapping around.
     pub fn around(&self, least: i64, seed: u32) -> impl Iterator<Item = NodeIdx> + '_ {
         let start = self.list.partition_point(|(free, _)| *free < least);
         let enough = &self.list[start..];
-        // Fibonacci hashing: neighbours begin far from each other.
+        // Fibonacci hashing: neighboring seeds start far apart.
         let share = u64::from(seed.wrapping_mul(0x9E37_79B9));
         let (before, after) = enough.split_at(((share * enough.len() as u64) >> 32) as usize);
         after.iter().chain(before).map(|(_, node)| NodeIdx(!node))
     }
 }
 
-/// See the module's description.
+/// Current placement of guests.
 #[derive(Clone, Debug)]
 pub(super) struct Stand<'a> {
     pub ground: &'a Ground<'a>,
@@ -73,15 +74,15 @@ pub(super) struct Stand<'a> {
     pub status: Vec<Status>,
     /// By node: whether guests may be moved there while it is open.
     pub receives: Vec<bool>,
-    /// By node: the exclusion groups of those that are there, as often as they occur.
+    /// By node: exclusion groups of its guests, as often as they occur.
     present: Vec<Vec<u32>>,
-    /// By node: the guests that were moved there.
+    /// By node: guests that were moved there.
     arrivals: Vec<Vec<InstanceIdx>>,
     rankings: Vec<Ranking>,
 }
 
 impl<'a> Stand<'a> {
-    /// As things are before the plan. There will be rankings by these dimensions.
+    /// State before the plan, with a ranking for each dimension in `ranked`.
     pub fn new(ground: &'a Ground<'a>, ranked: &[usize]) -> Self {
         let free = ground.free();
         let status = |closed: bool| if closed { Status::Closed } else { Status::Open };
@@ -127,25 +128,24 @@ impl<'a> Stand<'a> {
         &self.arrivals[node.at()]
     }
 
-    /// Who is there at the moment.
     pub fn guests_on(&self, node: NodeIdx) -> impl Iterator<Item = InstanceIdx> + '_ {
         let at_home =
             self.ground.residents[node.at()].iter().filter(move |guest| self.place(**guest) == node);
         at_home.chain(self.arrivals(node)).copied()
     }
 
-    /// Whether somebody there must not meet the guest.
+    /// Whether a guest on the node shares an exclusion group with this one.
     pub fn excluded(&self, guest: InstanceIdx, node: NodeIdx) -> bool {
         let present = &self.present[node.at()];
         self.ground.groups(guest).iter().any(|group| present.contains(group))
     }
 
-    /// Whether there is room, in all dimensions of which the guest needs something.
+    /// Whether the node has capacity in all dimensions that the guest uses.
     pub fn fits(&self, guest: InstanceIdx, node: NodeIdx) -> bool {
         self.ground.size(guest).iter().zip(self.free(node)).all(|(size, free)| *size == 0 || size <= free)
     }
 
-    /// Whether the guest may be moved there now, redundancy not considered.
+    /// Whether the guest can be moved to the node now, ignoring redundancy.
     pub fn takes(&self, guest: InstanceIdx, node: NodeIdx) -> bool {
         self.is_open(node)
             && self.receives[node.at()]
@@ -154,7 +154,7 @@ impl<'a> Stand<'a> {
             && !self.excluded(guest, node)
     }
 
-    /// Puts a guest somewhere, whether it may be there or not.
+    /// Moves a guest without checking that it may be there.
     pub fn shift(&mut self, guest: InstanceIdx, to: NodeIdx) {
         let from = std::mem::replace(&mut self.place[guest.at()], to);
         self.charge(guest, from, -1);
@@ -175,7 +175,7 @@ impl<'a> Stand<'a> {
         }
     }
 
-    /// Takes what the guest needs from what is free, or gives it back.
+    /// Subtracts the guest's size from the node's free capacity if `sign` is 1, adds it if -1.
     fn charge(&mut self, guest: InstanceIdx, node: NodeIdx, sign: i64) {
         let dimensions = self.ground.dimensions;
         for dimension in 0..dimensions {

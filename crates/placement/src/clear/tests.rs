@@ -1,4 +1,4 @@
-//! Each rule and each refusal on a pool made by hand.
+//! Rules and refusals on small handmade pools.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn pool(nodes: u64, wanted: usize) -> Request {
 }
 
 impl Request {
-    /// Adds a guest, which costs as many points to move as it has MiB.
+    /// Adds a guest that costs as many points to move as it has MiB.
     fn with(mut self, node: u64, vcpus: u64, memory_mib: u64) -> Self {
         let id = GuestId(self.guests.len() as u128);
         self.guests.push(Guest { memory_mib, ..Guest::new(id, NodeId(node), vec![vcpus, memory_mib]) });
@@ -144,7 +144,7 @@ fn a_lack_of_room_is_told_by_dimension() {
 
 #[test]
 fn what_fits_in_sum_but_not_in_pieces_is_refused_for_certain() {
-    // 12 and 7 are free on the receivers, so that either guest of 9 finds a place, but not both.
+    // The receivers have 12 and 7 MiB free, so either guest of 9 MiB finds a place, but not both.
     let request = pool(4, 2).with(0, 1, 9).with(1, 1, 9).with(2, 1, 4).with(3, 1, 9);
     let request =
         request.node(2, |node| node.role = Role::Receiver).node(3, |node| node.role = Role::Receiver);
@@ -213,7 +213,7 @@ fn a_moved_guest_gives_way_to_one_that_goes_nowhere_else() {
 
 #[test]
 fn without_room_for_a_lost_node_nothing_is_cleared() {
-    // 8 and 4 MiB would be on one node, and 8 free on the other.
+    // Guests of 8 and 4 MiB would share one node, and the other node has 8 MiB free.
     let request = pool(3, 1).with(0, 1, 8).with(1, 1, 8).with(2, 1, 4);
     assert_eq!(request.planned().cleared, [NodeId(2)]);
     assert_eq!(request.redundant().refused(), no_choice());

@@ -1,8 +1,8 @@
-//! An arrangement of instances on nodes, and the score that follows from it, kept up to date by small changes.
+//! An arrangement of instances on nodes and its score, updated in small changes.
 //!
-//! This is what the search walks on, so it must be fast rather than canonical: sums are updated and not added
-//! again, and figures are kept without the lists that a [`Cluster`] has. What comes of it is always played through
-//! on a real cluster, with the real checks, before it counts.
+//! The search walks on it, so it is fast rather than canonical: sums are updated instead of added again, and
+//! figures are kept without the lists of a [`Cluster`]. Every result is replayed on a real cluster, with the
+//! real checks, before it counts.
 
 use cluster::{Cluster, Demand, FailMode, Figures, InstanceIdx, NodeIdx, NodeState};
 
@@ -13,23 +13,23 @@ use crate::board::{Board, Scale};
 use crate::located::Located;
 use crate::score::{Counts, LANE_WEIGHT, RESERVED_MEMORY_LANE, Row, row};
 
-/// The most nodes that the change of one instance concerns: those that it leaves and those that it comes to.
+/// Maximum number of nodes that one instance's move affects: the two it leaves and the two it goes to.
 const MOST_NODES: usize = 4;
 
-/// Sums over the online nodes, from which the score follows.
+/// Sums from which the score follows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sums {
-    /// Of the distances from the reference point.
+    /// Distances from the reference point.
     pub distances: Row,
-    /// Of their squares.
+    /// Squares of the distances.
     pub squares: Row,
-    /// Of the reserved memory ratios.
+    /// Reserved memory ratios.
     pub reserved: f64,
-    /// Of the weighted counts.
+    /// Weighted counts, including offline nodes.
     pub counts: f64,
 }
 
-/// A node as it would be.
+/// A node with changed figures.
 #[derive(Clone, Copy, Debug)]
 struct Altered {
     node: NodeIdx,
@@ -37,7 +37,7 @@ struct Altered {
     row: Row,
 }
 
-/// Which of an instance's two nodes.
+/// Role of a node for an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Primary,
@@ -45,7 +45,6 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// The other one.
     pub fn other(self) -> Self {
         match self {
             Self::Primary => Self::Secondary,
@@ -54,7 +53,7 @@ impl Role {
     }
 }
 
-/// What becomes of the nodes if one instance changes its place; once that is made, what takes it back.
+/// Effect of moving one instance on the nodes involved. Once the move is made, it holds what undoes it.
 #[derive(Clone, Debug)]
 pub(super) struct Shift {
     instance: InstanceIdx,
@@ -62,21 +61,19 @@ pub(super) struct Shift {
     altered: [Altered; MOST_NODES],
     len: usize,
     sums: Sums,
-    /// The score of the arrangement after it.
+    /// Score of the arrangement after the move.
     pub score: f64,
 }
 
-/// See the module's description.
+/// An arrangement with its score; see the module documentation.
 #[derive(Clone, Debug)]
 pub(super) struct Arrangement<'a> {
     cluster: &'a Cluster,
-    /// What each instance asks.
     demands: Vec<Demand>,
-    /// Whether an instance is placed even where policies or redundancy suffer.
+    /// Whether each instance is placed even if policies or redundancy suffer.
     forced: Vec<bool>,
-    /// Where each instance is.
     pairs: Vec<Pair>,
-    /// The nodes, with lists of instances as they were at the start.
+    /// States of the nodes. Their lists of instances stay as they were at the start.
     states: Vec<NodeState>,
     rows: Vec<Row>,
     scales: Vec<Scale>,
@@ -85,7 +82,8 @@ pub(super) struct Arrangement<'a> {
     /// Whether each node counts at all.
     inside: Vec<bool>,
     located: Located,
-    /// The point from which distances are taken: near the means, so that little is lost by subtracting.
+    /// Point from which distances are measured. It is near the means, so that subtraction loses little
+    /// precision.
     reference: Row,
     inverse: f64,
     inverse_root: f64,
@@ -96,7 +94,7 @@ pub(super) struct Arrangement<'a> {
 }
 
 impl<'a> Arrangement<'a> {
-    /// How the instances are arranged in `cluster`; `nodes` are those whose score counts.
+    /// Current arrangement of the instances in `cluster`. `nodes` are those whose score counts.
     pub fn new(cluster: &'a Cluster, nodes: &[NodeIdx], force: bool) -> Self {
         let board = Board::new(cluster, nodes);
         let offline = |node: NodeIdx| cluster.node(node).offline;
@@ -132,7 +130,7 @@ impl<'a> Arrangement<'a> {
         arrangement
     }
 
-    /// Adds everything again, which ends the drift of sums that are only ever updated.
+    /// Adds all sums again, which ends the drift of incremental updates.
     pub fn refresh(&mut self) {
         let mut sums = Sums { distances: [0.0; 14], squares: [0.0; 14], reserved: 0.0, counts: 0.0 };
         for node in self.cluster.node_indices().filter(|n| self.inside[n.at()]) {
@@ -156,17 +154,14 @@ impl<'a> Arrangement<'a> {
         self.outline.note_sums(&self.sums, self.score);
     }
 
-    /// The score of the arrangement.
     pub fn score(&self) -> f64 {
         self.score
     }
 
-    /// Where an instance is.
     pub fn pair(&self, instance: InstanceIdx) -> Pair {
         self.pairs[instance.at()]
     }
 
-    /// Where all instances are.
     pub fn pairs(&self) -> &[Pair] {
         &self.pairs
     }
@@ -182,7 +177,7 @@ impl<'a> Arrangement<'a> {
         deviations + sums.counts + 0.25 * sums.reserved
     }
 
-    /// Room for what [`Self::judge`] finds.
+    /// A placeholder that [`Self::judge`] overwrites.
     pub fn blank(&self) -> Shift {
         let altered = Altered { node: NodeIdx(0), figures: self.states[0].figures, row: [0.0; 14] };
         Shift {
@@ -195,10 +190,10 @@ impl<'a> Arrangement<'a> {
         }
     }
 
-    /// What would be if an instance went elsewhere; an error if a node would not take it.
+    /// Evaluates moving an instance to `to`. Fails if a node would not take it.
     ///
-    /// Where it goes is not where it is, and the two nodes of a pair differ. On the way it runs `through` a node,
-    /// if there is one, which must be able to bear that.
+    /// `to` must differ from the current place, and its two nodes from each other. If there is a node
+    /// `through`, the instance runs on it on the way, and that node must be able to carry it.
     #[inline]
     pub fn judge(
         &self,
@@ -213,7 +208,7 @@ impl<'a> Arrangement<'a> {
         let force = self.forced[instance.at()];
         let from = self.pairs[instance.at()];
         let (primary_moves, mirror_moves) = (from.0 != to.0, from != to);
-        // What the primary counts for locations hangs on the secondary as well.
+        // The location count of the primary depends on the secondary as well.
         let (before, after) = (self.location(instance, from), self.location(instance, to));
         shift.instance = instance;
         shift.to = to;
@@ -247,7 +242,7 @@ impl<'a> Arrangement<'a> {
         Ok(())
     }
 
-    /// What an instance counts on its primary for locations.
+    /// Location count of an instance on its primary.
     #[inline]
     fn location(&self, instance: InstanceIdx, pair: Pair) -> i64 {
         let record = self.cluster.instance(instance);
@@ -277,32 +272,30 @@ impl<'a> Arrangement<'a> {
         Ok(())
     }
 
-    /// What sketches are made from.
     pub fn outline(&self) -> &Outline {
         &self.outline
     }
 
-    /// Sums over the online nodes.
     pub fn sums(&self) -> &Sums {
         &self.sums
     }
 
-    /// Memory that an instance's secondary reserves, MiB.
+    /// Memory reserved by the instance's secondary, MiB.
     #[inline]
     pub fn reserved_memory(&self, instance: InstanceIdx) -> i64 {
         self.demands[instance.at()].reserved_memory
     }
 
-    /// The most by which the score can fall if a node reserves less for one other.
+    /// Maximum decrease of the score if a node reserves less for one other node.
     #[inline]
     pub fn relief(&self, node: NodeIdx) -> f64 {
-        // A deviation falls by no more than the change over the root of the number of nodes.
+        // A deviation falls by at most the change divided by the root of the number of nodes.
         let weight = 0.25 + LANE_WEIGHT[RESERVED_MEMORY_LANE] * self.inverse_root;
         self.reserves.slack(node) as f64 * self.scales[node.at()].reserved() * weight
     }
 
-    /// What a change of its reserves does to a node's share of the sums of reserved memory ratios: to that of the
-    /// distances and to that of their squares.
+    /// Effect of a change of reserves on a node's share of the sums of reserved memory ratios: on the
+    /// distances and on their squares.
     #[inline]
     pub fn reserve_change(&self, node: NodeIdx, change: Change) -> (f64, f64) {
         let at = node.at();
@@ -323,7 +316,7 @@ impl<'a> Arrangement<'a> {
         &self.states[node.at()].figures
     }
 
-    /// Whether an instance that is off its nodes, as `shift` has it, can run on a node for a while.
+    /// Whether an instance that has left its nodes, as in `shift`, can run on a node for a while.
     fn bears(&self, shift: &Shift, node: NodeIdx, instance: InstanceIdx) -> bool {
         let altered = shift.altered[..shift.len].iter().find(|altered| altered.node == node);
         let figures = altered.map_or(self.figures(node), |altered| &altered.figures);
@@ -332,7 +325,7 @@ impl<'a> Arrangement<'a> {
         figures.add_primary(record, demand, effect, 0, self.forced[instance.at()]).is_ok()
     }
 
-    /// The sums when a node's figures change, and its row.
+    /// Updates the sums, and the node's row, for a change of the node's figures.
     #[inline]
     fn shift_sums(&self, sums: &mut Sums, node: NodeIdx, old: &Figures, row: &mut Row, new: &Figures) {
         let (record, at) = (self.cluster.node(node), node.at());
@@ -353,7 +346,7 @@ impl<'a> Arrangement<'a> {
         *row = fresh;
     }
 
-    /// The sums and the score with the altered nodes.
+    /// Computes the sums and the score with the altered nodes.
     #[inline]
     fn add_up(&self, shift: &mut Shift) {
         let mut sums = self.sums;
@@ -371,14 +364,14 @@ impl<'a> Arrangement<'a> {
         shift.sums = sums;
     }
 
-    /// The location tags that count for a node.
+    /// Location tags that count for a node.
     fn locations(&self, node: NodeIdx) -> &[cluster::TagId] {
         if self.counted[node.at()] { &self.cluster.node(node).locations } else { &[] }
     }
 
-    /// Makes a change that was just judged, or takes back the latest change.
+    /// Makes a move that was just judged, or takes back the latest move.
     ///
-    /// Whatever it replaces is kept in the change itself, so that doing it again undoes it.
+    /// The shift keeps all values that it replaces, so making it again undoes it.
     pub fn exchange(&mut self, shift: &mut Shift) {
         for altered in &mut shift.altered[..shift.len] {
             let at = altered.node.at();
@@ -396,7 +389,7 @@ impl<'a> Arrangement<'a> {
         shift.to = from;
     }
 
-    /// Keeps reservations and tags.
+    /// Updates reservations, tags and the instance's place.
     fn enlist(&mut self, instance: InstanceIdx, from: Pair, to: Pair) {
         let record = self.cluster.instance(instance);
         let memory = self.demands[instance.at()].reserved_memory;

@@ -1,4 +1,4 @@
-//! Where instances may go, and how many moves and copies of disks it takes to get there.
+//! Places that instances can go to, and the number of moves and disk copies it takes to get there.
 
 use std::ops::{Add, AddAssign, Sub};
 
@@ -6,10 +6,10 @@ use cluster::{Cluster, Instance, InstanceIdx, Migration, MirrorClass, Move, Node
 
 use crate::balance::{BalanceOptions, Candidates, Kind};
 
-/// The nodes of an instance: where it runs, and where its mirror is.
+/// Nodes of an instance: the primary, and the one with its mirror.
 pub type Pair = (NodeIdx, Option<NodeIdx>);
 
-/// What it takes to carry moves out.
+/// Price of carrying out moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Price {
     /// Number of moves.
@@ -19,7 +19,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// Whether neither number is above that of `limit`.
+    /// Whether neither number exceeds that of `limit`.
     pub fn within(self, limit: Self) -> bool {
         self.steps <= limit.steps && self.copies <= limit.copies
     }
@@ -47,24 +47,22 @@ impl Sub for Price {
     }
 }
 
-/// How an instance gets from where it is at the start to where it is to be.
+/// The way of an instance from its place at the start to another place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Journey {
-    /// It is there.
+    /// It is already there.
     Stay,
-    /// By a move that copies nothing.
+    /// One move that copies nothing.
     Migrate,
-    /// By a move that copies its disks.
+    /// One move that copies its disks.
     Copy,
-    /// By two such moves.
+    /// Two moves that copy its disks.
     CopyTwice,
 }
 
 impl Journey {
-    /// All of them, in order.
     pub const ALL: [Self; 4] = [Self::Stay, Self::Migrate, Self::Copy, Self::CopyTwice];
 
-    /// What it takes.
     #[inline]
     pub fn price(self) -> Price {
         let (steps, copies) = [(0, 0), (1, 0), (1, 1), (2, 2)][self as usize];
@@ -72,13 +70,13 @@ impl Journey {
     }
 }
 
-/// What is known of an instance's moves at the start.
+/// Possible moves of an instance at the start.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     home: Pair,
-    /// Nothing of it is mirrored: it starts again on any node.
+    /// Whether it is on external storage: nothing is mirrored, and it can start on any node.
     external: bool,
-    /// Which kinds of move may be tried.
+    /// Allowed kinds of move.
     failover: bool,
     failover_to: bool,
     replace_secondary: bool,
@@ -87,17 +85,16 @@ struct Entry {
     failover_and_replace: bool,
 }
 
-/// The way to every place of every instance, seen from where it is at the start.
+/// Journeys of every instance from its place at the start to every other place.
 #[derive(Clone, Debug)]
 pub(super) struct Atlas<'a> {
     cluster: &'a Cluster,
     entries: Vec<Entry>,
-    /// No node has migration tags.
+    /// Whether no node has migration tags.
     free_migration: bool,
 }
 
 impl<'a> Atlas<'a> {
-    /// The atlas for moving `instances` under `options`.
     pub fn new(cluster: &'a Cluster, instances: &[InstanceIdx], options: &BalanceOptions) -> Self {
         let nothing = Candidates { failover: false, kinds: &[] };
         let mut candidates = vec![nothing; cluster.instances.len()];
@@ -122,19 +119,20 @@ impl<'a> Atlas<'a> {
         Self { cluster, entries, free_migration }
     }
 
-    /// Where the instance is at the start.
+    /// Place of the instance at the start.
     #[inline]
     pub fn home(&self, index: InstanceIdx) -> Pair {
         self.entries[index.at()].home
     }
 
-    /// Whether the instance may change its nodes at all.
+    /// Whether the instance can change its nodes at all.
     pub fn movable(&self, index: InstanceIdx) -> bool {
         let entry = &self.entries[index.at()];
         entry.failover || entry.failover_to || entry.replace_secondary || entry.replace_and_failover
     }
 
-    /// How an instance gets to `to`, an online place; `None` if the options or migration tags forbid it.
+    /// Journey of an instance to `to`, whose nodes must be online; `None` if the options or migration tags
+    /// forbid it.
     #[inline]
     pub fn journey(&self, index: InstanceIdx, to: Pair) -> Option<Journey> {
         let entry = &self.entries[index.at()];
@@ -161,7 +159,7 @@ impl<'a> Atlas<'a> {
         allowed.then_some(journey)
     }
 
-    /// The node on which an instance runs for a while on its way: its secondary, if only its primary changes.
+    /// Node on which an instance runs for a while on its way: its secondary, if only its primary changes.
     #[inline]
     pub fn through(&self, index: InstanceIdx, to: Pair) -> Option<NodeIdx> {
         let (p, s) = self.entries[index.at()].home;
@@ -169,7 +167,7 @@ impl<'a> Atlas<'a> {
     }
 }
 
-/// The move that changes an instance's nodes to `to`, if a single one does.
+/// The single move that changes an instance's nodes to `to`, if there is one.
 pub(super) fn single_move(instance: &Instance, to: Pair) -> Option<Move> {
     let p = instance.primary;
     if instance.template.mirror() == MirrorClass::External {

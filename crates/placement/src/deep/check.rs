@@ -1,4 +1,4 @@
-//! Whether a plan may be carried out as it stands, found out without anything that made it.
+//! Checks whether a plan can be carried out as it stands, without using any code of the search.
 
 use cluster::{Cluster, InstanceIdx, MirrorClass, Move, NodeIdx};
 use thiserror::Error;
@@ -7,43 +7,42 @@ use super::atlas::{Pair, Price};
 use super::ledger::{Ledger, Rule, Standing};
 use crate::balance::{BalanceOptions, Step};
 
-/// What is wrong with a plan.
+/// Rule that a plan violates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// There are more moves or copies than there may be.
+    /// There are more moves or copies than allowed.
     #[error("the plan takes {0:?}, which is more than it may")]
     TooMuch(Price),
-    /// A move begins where the instance is not, or does not lead where it says.
+    /// A move begins where the instance isn't, or doesn't lead where it claims.
     #[error("step {0} is not a move of its instance")]
     NoMove(usize),
-    /// The instance may not move, or not like this, or not there.
+    /// The instance may not move, or not in this way, or not to this node.
     #[error("step {0} is not allowed")]
     Forbidden(usize),
-    /// A node would have less than nothing.
+    /// A node would run out of a resource.
     #[error("step {0} is not possible, since node {1:?} has no room")]
     NoRoom(usize, NodeIdx),
-    /// A node would no longer keep a rule that it kept.
+    /// A node would break a rule that it kept.
     #[error("step {0} breaks a rule on node {1:?}: {2:?}")]
     Unsound(usize, NodeIdx, Rule),
-    /// An instance moves more often than it must.
+    /// An instance moves more often than necessary.
     #[error("instance {0:?} moves twice without need")]
     Twice(InstanceIdx),
 }
 
-/// What plans must respect.
+/// Constraints on plans.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     /// The nodes of the group.
     pub nodes: &'a [NodeIdx],
-    /// The instances that may move, ascending.
+    /// Instances that may move, ascending.
     pub free: &'a [InstanceIdx],
-    /// How they may move.
     pub options: &'a BalanceOptions,
-    /// How much may be spent.
+    /// Maximum number of moves and copies.
     pub limit: Price,
 }
 
-/// Checks a plan: each step alone, in order, and what it takes altogether.
+/// Checks a plan: each step in order, and the total number of moves and copies.
 pub fn verify(cluster: &Cluster, rules: &Rules<'_>, steps: &[Step]) -> Result<(), Violation> {
     let price = Price { steps: steps.len(), copies: steps.iter().filter(|s| copies(s.mov)).count() };
     if !price.within(rules.limit) {
@@ -67,7 +66,7 @@ fn copies(mov: Move) -> bool {
     !matches!(mov, Move::Failover | Move::FailoverTo(_))
 }
 
-/// Where a move leads.
+/// Nodes of the instance after a move; `None` if the move is impossible.
 fn destination(mov: Move, (p, s): Pair) -> Option<Pair> {
     let elsewhere = mov.target().is_none_or(|t| t != p && Some(t) != s);
     let to = match mov {
@@ -80,7 +79,7 @@ fn destination(mov: Move, (p, s): Pair) -> Option<Pair> {
     elsewhere.then_some(to)
 }
 
-/// The nodes on which the instance runs, one after the other.
+/// Nodes on which the instance runs, one after the other.
 fn runs_on(step: &Step) -> Vec<NodeIdx> {
     match (step.mov, step.from.1) {
         (Move::ReplaceSecondary(_), _) => vec![step.from.0],
@@ -100,7 +99,7 @@ fn allowed(cluster: &Cluster, rules: &Rules<'_>, step: &Step) -> bool {
     };
     let moves_primary = step.from.0 != step.to.0;
     let on_offline = offline(step.from.0) || step.from.1.is_some_and(offline);
-    // All are named, so that a new option is not forgotten here, where plans are judged.
+    // All options are named, so that a new one isn't forgotten here, where plans are judged.
     let BalanceOptions {
         disk_moves,
         instance_moves,
@@ -130,7 +129,7 @@ fn allowed(cluster: &Cluster, rules: &Rules<'_>, step: &Step) -> bool {
         && runs_on(step).windows(2).all(|hop| cluster.migration_allowed(hop[0], hop[1]))
 }
 
-/// Makes the move in the ledger, and looks at the nodes that receive something.
+/// Makes the move in the ledger and inspects the nodes that receive something.
 fn carry_out(
     ledger: &mut Ledger<'_>,
     cluster: &Cluster,
@@ -138,13 +137,13 @@ fn carry_out(
     (number, step): (usize, &Step),
 ) -> Result<(), Violation> {
     let offline = |node: NodeIdx| cluster.node(node).offline;
-    // Whoever flees from an offline node may break rules, as may everybody if the options say so.
+    // An instance that leaves an offline node may break rules, and any instance may if the options say so.
     let lenient =
         rules.options.ignore_soft_errors || offline(step.from.0) || step.from.1.is_some_and(offline);
     let nodes: Vec<NodeIdx> = std::iter::once(step.to.0).chain(step.to.1).collect();
     let before: Vec<_> = nodes.iter().map(|node| ledger.standing(*node)).collect();
     if let (Move::ReplacePrimary(_), Some(secondary)) = (step.mov, step.from.1) {
-        // For a while it runs where its mirror is, and nothing is mirrored.
+        // For a while it runs on the node of its mirror, without a mirror.
         let was = ledger.standing(secondary);
         ledger.note(step.instance, (secondary, None));
         inspect(ledger, secondary, &was, lenient, (number, step))?;
@@ -171,7 +170,7 @@ fn inspect(
     }
 }
 
-/// An instance moves once, or twice if both its nodes are others in the end.
+/// Checks that each instance moves at most once, or twice if both its nodes differ in the end.
 fn no_detours(cluster: &Cluster, ledger: &Ledger<'_>, steps: &[Step]) -> Result<(), Violation> {
     let mut moves = vec![0; cluster.instances.len()];
     for step in steps {

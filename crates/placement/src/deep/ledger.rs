@@ -1,12 +1,12 @@
-//! What nodes have given out, counted from the instances' records, for the checker of plans.
+//! Resources that nodes have given out, counted from the instances' records, for the checker of plans.
 //!
-//! Nothing here may use the figures that the search keeps: a fault in these must show.
+//! It must not use the figures that the search maintains: an error in those must show.
 
 use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, NodeIdx};
 
 use super::atlas::Pair;
 
-/// Who is where, and what nodes had to spare at the start.
+/// Placement of instances during a plan. The cluster is as it was at the start.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger<'a> {
     cluster: &'a Cluster,
@@ -14,14 +14,14 @@ pub(super) struct Ledger<'a> {
     residents: Vec<Vec<InstanceIdx>>,
 }
 
-/// What may be broken although it is possible.
+/// Rule that can be broken even if a move is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The node can take over the instances of any other one.
+    /// The node can take over the instances of any one other node.
     Redundancy,
     /// Its virtual CPUs are within the policy.
     Cpus,
-    /// So much disk stays free as must.
+    /// The required amount of disk stays free.
     Disk,
     /// Its spindles are within the policy.
     Spindles,
@@ -29,20 +29,20 @@ pub enum Rule {
     Exclusion,
 }
 
-/// What a node has left, or too much of.
+/// Resources that a node has left or has given out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Standing {
-    /// Memory that no instance has, MiB.
+    /// Memory that isn't given to an instance, MiB.
     memory: i64,
-    /// The most that the node keeps for the instances of one other node, MiB.
+    /// Largest reservation for the instances of one other node, MiB.
     reserved: i64,
-    /// Disk, MiB, or spindles with exclusive storage, taken since the start.
+    /// Disk taken since the start, MiB, and spindles, which count with exclusive storage.
     disk_taken: i64,
     spindles_taken: i64,
     /// Virtual CPUs and weights of disk activity taken since the start.
     vcpus_taken: i64,
     weight_taken: i64,
-    /// Instances that share an exclusion tag with another one here.
+    /// Instances that share an exclusion tag with another instance on the node.
     conflicts: usize,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Ledger<'a> {
         Self { cluster, pairs, residents }
     }
 
-    /// Notes that an instance has moved.
+    /// Records a move.
     pub fn note(&mut self, index: InstanceIdx, to: Pair) {
         let from = std::mem::replace(&mut self.pairs[index.at()], to);
         for node in std::iter::once(from.0).chain(from.1) {
@@ -67,7 +67,6 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// How a node stands.
     pub fn standing(&self, node: NodeIdx) -> Standing {
         let record = self.cluster.node(node);
         let mut standing = Standing {
@@ -109,7 +108,8 @@ impl<'a> Ledger<'a> {
         standing
     }
 
-    /// Whether another primary of the node, not merely a planned one, has one of the instance's exclusion tags.
+    /// Whether another primary of the node, forthcoming instances excepted, shares an exclusion tag with the
+    /// instance.
     fn has_rival(&self, index: InstanceIdx, node: NodeIdx) -> bool {
         let tags = &self.cluster.instance(index).exclusion_tags;
         let shares = |other: &InstanceIdx| {
@@ -121,7 +121,7 @@ impl<'a> Ledger<'a> {
         !tags.is_empty() && self.residents[node.at()].iter().any(shares)
     }
 
-    /// Whether a node has what an instance took from it since it stood like `before`.
+    /// Whether the node has the resources that `taker` took from it since `before`.
     pub fn possible(&self, node: NodeIdx, taker: InstanceIdx, before: &Standing, now: &Standing) -> bool {
         let (record, start) = (self.cluster.node(node), self.cluster.figures(node));
         let memory = now.memory > 0 || now.memory >= before.memory;
@@ -133,10 +133,10 @@ impl<'a> Ledger<'a> {
         memory && disk && spindles
     }
 
-    /// The first rule that is broken and was not broken before.
+    /// The first rule that is broken now but wasn't before.
     pub fn broken(&self, node: NodeIdx, before: &Standing, now: &Standing) -> Option<Rule> {
         let (record, start) = (self.cluster.node(node), self.cluster.figures(node));
-        // What a node reports at the start may make it fail although its records do not.
+        // Values that a node reports at the start can make it fail even if its records don't.
         let survives = now.memory > now.reserved || before.memory <= before.reserved || start.fails_n1;
         let cpu_ratio = (start.used_vcpus + now.vcpus_taken) as f64 / record.total_cpus;
         let cpus = record.max_vcpu_ratio < 0.0
@@ -166,7 +166,7 @@ impl Standing {
             self.disk_taken += sign * instance.disk;
             self.weight_taken += sign * instance.spindle_use;
         }
-        // Counted for all, as the reference does, and looked at only when storage is taken.
+        // Counted for all instances, as in the reference, but checked only when storage is taken.
         self.spindles_taken += sign * instance.total_spindles().unwrap_or(0);
     }
 }

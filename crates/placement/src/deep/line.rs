@@ -1,8 +1,8 @@
-//! Plans under way: how they are begun, cut back and continued.
+//! Plans in progress: they are started, cut back and continued.
 //!
-//! A walk's arrangement cannot always be reached, since moves may wait for each other in a circle. So a plan's last
-//! moves are taken back, and another walk starts from where the first ones lead, with what is left to spend. Each
-//! walk after the first is shorter and cooler.
+//! A walk's arrangement cannot always be reached, because moves can wait for each other in a circle. So a
+//! plan's last moves are taken back, and another walk starts from where the first ones lead, with the rest of
+//! the budget. Each walk after the first is shorter and cooler.
 
 use cluster::{Cluster, InstanceIdx, Move, NodeIdx, Probe};
 
@@ -13,23 +13,23 @@ use super::{Cost, Effort, Plan, Scene, schedule};
 use crate::balance::Step;
 use crate::board::Board;
 
-/// How many walks there are.
+/// Number of walks.
 const WALKS: usize = 5;
-/// The share of the effort that goes into the first walk.
+/// Share of the effort spent on the first walk.
 const FIRST_SHARE: f64 = 0.9;
-/// The share of a plan that is kept when it is cut back.
+/// Share of a plan that is kept when it is cut back.
 const KEPT: f64 = 0.6;
-/// That share if some of its moves wait for nothing.
+/// Share that is kept if some of its moves wait in vain.
 const KEPT_STUCK: f64 = 0.85;
-/// The temperature at the start of the first walk, in units of what a random move changes.
+/// Temperature at the start of the first walk, in units of the average score change of a random move.
 const HOT: f64 = 0.008;
-/// The temperature falls in so many steps, each to the same share of the one before.
+/// Number of steps in which the temperature falls.
 const COOLING_STEPS: u32 = 64;
-/// That share: a twenty-seventh in the end.
+/// Factor of each cooling step; a twenty-seventh after all steps.
 const COOLING: f64 = 0.95;
-/// How hot later walks start, compared with the first.
+/// Starting temperature of later walks, relative to the first.
 const LATER: f64 = 0.5;
-/// From this part of a walk on, no more may be spent than the limit.
+/// Part of a walk after which its spending must be within the limit.
 const SOFT: f64 = 0.9;
 
 /// Moves, and the cluster after them.
@@ -41,19 +41,18 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// No moves yet.
+    /// A line without moves.
     pub fn new(cluster: &Cluster, nodes: &[NodeIdx]) -> Self {
         let board = Board::new(cluster, nodes);
         let plan = Plan { steps: Vec::new(), values: vec![*board.values()] };
         Self { plan, cluster: cluster.clone(), board }
     }
 
-    /// The score as things are, and what it would be.
     pub fn board(&self) -> &Board {
         &self.board
     }
 
-    /// Makes a move, if it is possible.
+    /// Makes a move; `None` if it isn't possible.
     pub fn make(&mut self, scene: &Scene<'_>, instance: InstanceIdx, mov: Move) -> Option<()> {
         let probe = Probe::new(&self.cluster, instance);
         let from = (probe.primary, probe.secondary);
@@ -67,24 +66,23 @@ impl Line {
         Some(())
     }
 
-    /// Where an instance is.
     pub fn pair(&self, index: InstanceIdx) -> Pair {
         let instance = self.cluster.instance(index);
         (instance.primary, instance.secondary)
     }
 }
 
-/// A plan, and where its walk would have gone if all moves had been possible.
+/// A plan, and where its walk would have led if all moves had been possible.
 #[derive(Clone, Debug)]
 struct Draft {
     plan: Plan,
     goals: Vec<Goal>,
-    /// Some moves wait for nothing.
+    /// Whether some moves wait in vain.
     stuck: bool,
 }
 
 impl Draft {
-    /// A plan that begins like `stub` and brings as many instances as can be to their `targets`.
+    /// A plan that starts with `stub` and brings as many instances as possible to their `targets`.
     fn towards(scene: &Scene<'_>, stub: &Line, targets: &[Pair]) -> Self {
         let line = schedule::schedule(scene, stub, targets);
         let missed = schedule::missed(scene, &line, targets);
@@ -95,7 +93,7 @@ impl Draft {
     }
 }
 
-/// The best plan within the limit that is found with that effort; `start` is one to begin with.
+/// The best plan within the limit that is found with this effort, starting with the plan `start`.
 pub(super) fn search(scene: &Scene<'_>, start: &Plan, seed: u64, effort: &mut Effort<'_>) -> Plan {
     let nothing = Plan { steps: Vec::new(), values: start.values[..1].to_vec() };
     let goals = start.steps.iter().map(|step| (step.instance, step.to)).collect();
@@ -126,7 +124,7 @@ pub(super) fn search(scene: &Scene<'_>, start: &Plan, seed: u64, effort: &mut Ef
     draft.plan
 }
 
-/// How far the effort has come.
+/// Progress of the effort.
 struct Clock<'e, 'f> {
     effort: &'e mut Effort<'f>,
     done: usize,
@@ -135,7 +133,7 @@ struct Clock<'e, 'f> {
 
 impl Clock<'_, '_> {
     fn look(&mut self) {
-        // Whatever the answer, the search ends.
+        // The share never falls, and NaN ends the search.
         let share = (self.effort)(self.done);
         self.share = if share.is_nan() { 1.0 } else { share.max(self.share) };
     }
@@ -146,15 +144,15 @@ impl Clock<'_, '_> {
     }
 }
 
-/// What stays of a plan when it is cut back: the first moves, which gain most, but for those of instances that
-/// would stop half-way.
+/// Part of a plan that is kept when it is cut back: the first moves, which gain most, except those of
+/// instances that would stop halfway.
 fn cut_back(scene: &Scene<'_>, draft: &Draft) -> Line {
     let steps = &draft.plan.steps;
     let share = if draft.stuck { KEPT_STUCK } else { KEPT };
     let (kept, lost) = steps.split_at((steps.len() as f64 * share) as usize);
     let mut line = Line::new(scene.original, scene.nodes);
     for step in kept {
-        // Some may have become impossible without those that are left out.
+        // A move can have become impossible without the moves left out.
         let whole = lost.iter().all(|later| later.instance != step.instance);
         if whole && line.pair(step.instance) == step.from {
             let _ = line.make(scene, step.instance, step.mov);
@@ -163,7 +161,7 @@ fn cut_back(scene: &Scene<'_>, draft: &Draft) -> Line {
     line
 }
 
-/// Lets a walk run, ever cooler, until that share of the effort is spent.
+/// Runs a walk, ever cooler, until this share of the effort is spent.
 fn anneal(walk: &mut Walk<'_>, heat: f64, until: f64, clock: &mut Clock<'_, '_>) {
     let begun = clock.share;
     while clock.share < until {
@@ -175,7 +173,7 @@ fn anneal(walk: &mut Walk<'_>, heat: f64, until: f64, clock: &mut Clock<'_, '_>)
     }
 }
 
-/// What a walk that continues a plan may do: nothing moves that has moved already.
+/// Search space of a walk that continues a plan. Instances that have already moved stay in place.
 fn country<'s>(scene: &'s Scene<'_>, stub: &'s Line) -> Country<'s> {
     let mut moved = vec![false; scene.original.instances.len()];
     for step in &stub.plan.steps {

@@ -1,13 +1,13 @@
-//! Balancing better than by one best move after another.
+//! Deep search: balancing better than by one best move after another.
 //!
 //! The reference takes the best move of the moment until none helps (so does [`crate::balance`]). It never
-//! exchanges two instances, nor accepts a move that pays only later. Here random walks look for an arrangement that
-//! can be had for no more moves (`walk`), and the way there is laid out in moves, each of them judged as any
-//! other when its turn comes (`schedule`). The plan is cut back and continued several times (`line`). In the end it
-//! is checked by code that shares nothing with the search ([`verify`]); if it is not better than what the reference
-//! finds, that is the result.
+//! exchanges two instances, nor accepts a move that pays off only later. Here random walks look for an
+//! arrangement that takes no more moves to reach (`walk`). The way there is laid out in moves, each judged
+//! like any other move when its turn comes (`schedule`). The plan is cut back and continued several times
+//! (`line`). In the end it is checked by code that shares nothing with the search ([`verify`]). If it isn't
+//! better than the reference's plan, the result is the reference's plan.
 //!
-//! The search reads no clock: whoever asks says how much of the effort is spent. With an effort that is counted in
+//! The search reads no clock: the caller reports how much of the effort is spent. If effort is counted in
 //! rounds, results are the same on every machine and with any number of threads.
 
 mod arrangement;
@@ -30,54 +30,52 @@ use crate::balance::{BalanceOptions, Balancer, Step};
 use crate::score::Values;
 use line::Line;
 
-/// Number of rounds that find most of what there is to find.
+/// Number of rounds that achieve most of the possible improvement.
 pub const ROUNDS: usize = 2_000;
 
-/// How often disks may be copied.
+/// Limit on copies of disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyLimit {
-    /// As often as there are moves.
+    /// No limit other than the number of moves.
     #[default]
     None,
-    /// At most so often.
+    /// A fixed limit.
     AtMost(usize),
-    /// As often as on the reference's way. Then moves have no limit but [`BalanceOptions::max_moves`]: more
-    /// migrations may make up for copies.
+    /// The number of copies in the reference's plan. Then [`BalanceOptions::max_moves`] is the only limit on
+    /// moves, because more migrations can replace copies.
     AsUsual,
 }
 
-/// What a deep search may do beyond what [`BalanceOptions`] say.
+/// Options of a deep search in addition to [`BalanceOptions`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeepOptions {
-    /// How often disks may be copied.
     pub max_copies: CopyLimit,
-    /// Where the random numbers start.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// Told how many rounds are done, answers which share of the effort is spent, from 0 to 1.
+/// Receives the number of finished rounds and returns the share of the effort that is spent, from 0 to 1.
 pub type Effort<'a> = dyn FnMut(usize) -> f64 + 'a;
 
-/// The effort of so many rounds.
+/// Effort of a fixed number of rounds.
 pub fn rounds(number: usize) -> impl FnMut(usize) -> f64 {
     move |done| done as f64 / number.max(1) as f64
 }
 
-/// What it takes to carry moves out.
+/// Cost of carrying out moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Number of moves.
     pub moves: usize,
     /// Number of times that an instance's disks are copied to another node.
     pub copies: usize,
-    /// Size of these disks, MiB.
+    /// Total size of these disks, MiB.
     pub copied_mib: i64,
-    /// Number of migrations, or failovers of instances that do not run.
+    /// Number of migrations, or failovers of instances that aren't running.
     pub migrations: usize,
 }
 
 impl Cost {
-    /// The cost of some moves.
     pub fn of(cluster: &Cluster, steps: &[Step]) -> Self {
         let mut cost = Self { moves: steps.len(), ..Self::default() };
         for step in steps {
@@ -99,12 +97,11 @@ impl Cost {
     }
 }
 
-/// Moves, and what becomes of the score.
+/// Moves and the resulting scores.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The moves.
     pub steps: Vec<Step>,
-    /// The components of the score: before, and after each move.
+    /// Components of the score: before the first move, and after each move.
     pub values: Vec<Values>,
 }
 
@@ -115,21 +112,21 @@ impl Plan {
     }
 }
 
-/// What a deep search found.
+/// Result of a deep search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The plan.
     pub plan: Plan,
-    /// The score that the reference's way ends with.
+    /// Final score of the reference's plan.
     pub greedy_score: f64,
-    /// What the reference's way takes.
+    /// Cost of the reference's plan.
     pub greedy_cost: Cost,
 }
 
-/// Balances `nodes` by moving some of `instances`, both ascending, and leaves the cluster balanced.
+/// Balances `nodes` by moving some of `instances`, both ascending. Leaves the cluster balanced.
 ///
-/// There are no more moves than [`BalanceOptions::max_moves`], or without it, than the reference's way takes (but
-/// see [`CopyLimit::AsUsual`]). The score is never above that of the reference's way, as far as that keeps the limits.
+/// The number of moves is at most [`BalanceOptions::max_moves`] or, without it, that of the reference's plan
+/// (but see [`CopyLimit::AsUsual`]). The score is never above that of the reference's plan, as far as that
+/// plan keeps the limits.
 pub fn balance(
     cluster: &mut Cluster,
     nodes: &[NodeIdx],
@@ -162,7 +159,7 @@ pub fn balance(
     Found { plan, greedy_score, greedy_cost }
 }
 
-/// What may be spent where the reference's way costs `greedy`.
+/// Maximum number of moves and copies if the reference's plan costs `greedy`.
 fn limit(options: &BalanceOptions, copies: CopyLimit, greedy: &Cost) -> Price {
     let (moves, copies) = match copies {
         CopyLimit::None => (greedy.moves, usize::MAX),
@@ -172,23 +169,23 @@ fn limit(options: &BalanceOptions, copies: CopyLimit, greedy: &Cost) -> Price {
     Price { steps: options.max_moves.unwrap_or(moves), copies }
 }
 
-/// What a search is about.
+/// Input of a search.
 #[derive(Debug)]
 struct Scene<'a> {
     /// The cluster before any move.
     original: &'a Cluster,
     nodes: &'a [NodeIdx],
-    /// The nodes that may be targets.
+    /// Nodes that can be targets.
     online: Vec<NodeIdx>,
-    /// The instances that may move.
+    /// Instances that may move.
     free: Vec<InstanceIdx>,
     options: &'a BalanceOptions,
-    /// What may be spent.
+    /// Maximum number of moves and copies.
     limit: Price,
 }
 
 impl Scene<'_> {
-    /// Leaves out the last moves of a plan as long as it takes more than it may.
+    /// Drops the last moves of a plan until it is within the limit.
     fn cut_to_limit(&self, plan: &mut Plan) {
         while !Cost::of(self.original, &plan.steps).price().within(self.limit) {
             plan.steps.pop();
@@ -196,7 +193,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The best plan that is found, if it is correct.
+    /// The best plan found, if the checker accepts it.
     fn search(&self, start: &Plan, seed: u64, effort: &mut Effort<'_>) -> Option<Plan> {
         let plan = line::search(self, start, seed, effort);
         let verdict = verify(self.original, &self.rules(), &plan.steps);
@@ -208,11 +205,11 @@ impl Scene<'_> {
         Rules { nodes: self.nodes, free: &self.free, options: self.options, limit: self.limit }
     }
 
-    /// What comes of making moves.
+    /// Replays moves on the original cluster.
     fn line(&self, steps: &[Step]) -> Line {
         let mut line = Line::new(self.original, self.nodes);
         for step in steps {
-            // What was possible once, in the same order, is possible again.
+            // Moves that were possible once are possible again in the same order.
             if line.make(self, step.instance, step.mov).is_none() {
                 break;
             }

@@ -1,11 +1,11 @@
-//! What nodes reserve for each other, and what would become of it.
+//! Memory that nodes reserve for each other, and the effect of changes.
 
 use cluster::NodeIdx;
 
-/// Memory that a node reserves, MiB, for the sake of a node that may fail.
+/// A node that could fail, and the memory that another node reserves for it, MiB.
 type Reservation = (NodeIdx, i64);
 
-/// A node reserves less for one primary node, and more for another.
+/// Change of a node's reservations: less for one primary node and more for another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     pub less: Reservation,
@@ -19,18 +19,16 @@ impl Default for Change {
 }
 
 impl Change {
-    /// Less for a node.
     pub fn less(primary: NodeIdx, memory: i64) -> Self {
         Self { less: (primary, memory), ..Self::default() }
     }
 
-    /// More for a node.
     pub fn more(primary: NodeIdx, memory: i64) -> Self {
         Self { more: (primary, memory), ..Self::default() }
     }
 }
 
-/// The most that a node reserves for another one, and the most that it reserves for a further one, MiB.
+/// A node's largest reservation for another node, and its second largest, MiB.
 #[derive(Clone, Copy, Debug)]
 struct Top {
     peer: NodeIdx,
@@ -38,32 +36,31 @@ struct Top {
     second: i64,
 }
 
-/// The greatest reservations of each node: a node keeps as much memory free as its greatest, since one node may
-/// fail at a time.
+/// Largest reservations of each node. A node keeps as much memory free as its largest reservation, since only
+/// one node is assumed to fail at a time.
 #[derive(Clone, Debug)]
 pub(super) struct Reserves {
     tops: Vec<Top>,
 }
 
 impl Reserves {
-    /// Those of nodes that have such reservations.
     pub fn new<'a>(peers: impl Iterator<Item = &'a [Reservation]>) -> Self {
         Self { tops: peers.map(Top::of).collect() }
     }
 
-    /// Notes a node's reservations, which have changed.
+    /// Updates a node's largest reservations.
     pub fn note(&mut self, node: NodeIdx, peers: &[Reservation]) {
         self.tops[node.at()] = Top::of(peers);
     }
 
-    /// The most by which less reserved for one primary node can lower the memory that a node keeps free, MiB.
+    /// Maximum decrease of the memory that a node keeps free if it reserves less for one primary node, MiB.
     #[inline]
     pub fn slack(&self, node: NodeIdx) -> i64 {
         let top = &self.tops[node.at()];
         top.most - top.second
     }
 
-    /// By how much the memory that a node with these reservations keeps free would grow, MiB.
+    /// Growth of the memory that a node with these reservations keeps free, MiB.
     #[inline]
     pub fn growth(&self, node: NodeIdx, peers: &[Reservation], change: Change) -> i64 {
         let Change { less: (left, less), more: (reached, more) } = change;
@@ -71,7 +68,8 @@ impl Reserves {
         if less == 0 && more == 0 {
             return 0;
         }
-        // Of what is reserved for others than `left`. If the second most is for `reached`, that becomes more yet.
+        // Largest reservation for nodes other than `left`. If it is the one for `reached`, `increased` is
+        // larger still.
         let others = if less > 0 && left == top.peer { top.second } else { top.most };
         let lessened = if less > 0 { reserved_for(peers, left) - less } else { 0 };
         let increased = match more {
@@ -97,7 +95,7 @@ impl Top {
     }
 }
 
-/// What is reserved for a primary node, MiB.
+/// Memory reserved for a primary node, MiB.
 #[inline]
 fn reserved_for(peers: &[Reservation], primary: NodeIdx) -> i64 {
     peers.iter().find(|(peer, _)| *peer == primary).map_or(0, |(_, memory)| *memory)
@@ -110,7 +108,7 @@ mod tests {
 
     const PRIMARIES: usize = 5;
 
-    /// What a node keeps free if it reserves so much for each of the first primary nodes.
+    /// Memory that a node keeps free with these reservations for the first primary nodes.
     fn most(reserved: [i64; PRIMARIES]) -> i64 {
         reserved.into_iter().max().unwrap_or(0)
     }

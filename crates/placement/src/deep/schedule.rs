@@ -1,11 +1,11 @@
-//! From an arrangement to moves: an order in which every move is possible when its turn comes.
+//! Turns an arrangement into moves, in an order in which every move is possible when its turn comes.
 //!
-//! Each move brings its instance closer to where it is to go, so that none moves more often than it must. Of the
-//! moves that are possible, the one comes first that leaves the best score: whoever stops half-way has most of
-//! the gain. Moves that wait for each other in a circle are left out.
+//! Each move brings its instance closer to its target, so no instance moves more often than necessary. The
+//! possible move with the best resulting score comes first, so that stopping halfway keeps most of the gain.
+//! Moves that wait for each other in a circle are left out.
 //!
-//! What gains most may close the way for another: an instance whose primary alone changes runs on its secondary for
-//! a while, which has room only before others come. Hence several attempts.
+//! The move with the largest gain can block another one: an instance that changes only its primary runs on
+//! its secondary for a while, which has capacity only before other instances arrive. Hence several attempts.
 
 use cluster::{InstanceIdx, Move, Probe};
 
@@ -14,12 +14,12 @@ use super::atlas::{Pair, single_move};
 use super::line::Line;
 use crate::balance::Candidates;
 
-/// Of the moves waiting, one in so many is made before all are looked at again.
+/// One in this many waiting moves is made before all are evaluated again.
 const BATCH: usize = 64;
-/// How often moves are put in order.
+/// Maximum number of attempts to order the moves.
 const ATTEMPTS: usize = 8;
 
-/// A move that is possible; what is less comes first.
+/// A possible move. Lower bounds come first.
 #[derive(Clone, Copy, Debug)]
 struct Chance {
     bound: f64,
@@ -27,9 +27,9 @@ struct Chance {
     mov: Move,
 }
 
-/// Continues a plan by bringing as many instances as can be to their `targets`.
+/// Continues a plan by bringing as many instances as possible to their `targets`.
 ///
-/// Whatever waits for nothing comes first in another attempt, as soon as it is possible.
+/// Instances that wait in vain come first in the next attempt, as soon as their move is possible.
 pub(super) fn schedule(scene: &Scene<'_>, start: &Line, targets: &[Pair]) -> Line {
     let mut urgent = vec![false; targets.len()];
     let mut best: Option<Line> = None;
@@ -50,7 +50,7 @@ pub(super) fn schedule(scene: &Scene<'_>, start: &Line, targets: &[Pair]) -> Lin
     best.unwrap_or_else(|| start.clone())
 }
 
-/// The instances that are not where they are to be.
+/// Instances that aren't at their target.
 pub(super) fn missed(scene: &Scene<'_>, line: &Line, targets: &[Pair]) -> Vec<InstanceIdx> {
     scene.free.iter().copied().filter(|i| line.pair(*i) != targets[i.at()]).collect()
 }
@@ -63,14 +63,15 @@ fn attempt(scene: &Scene<'_>, mut line: Line, targets: &[Pair], urgent: &[bool])
         if chances.is_empty() {
             return line;
         }
-        // Stable, so that ties go by the order of instances.
+        // A stable sort, so that ties keep the order of instances.
         chances.sort_by(|a, b| {
             urgent[b.instance.at()].cmp(&urgent[a.instance.at()]).then(a.bound.total_cmp(&b.bound))
         });
         chances.truncate(waiting.len().div_ceil(BATCH));
         let mut any = false;
         for chance in chances {
-            // Moves of the same batch may be in its way; then it waits for the next. The first has none before it.
+            // If an earlier move of the batch blocks it, it waits for the next batch. The first move is never
+            // blocked.
             any |= line.make(scene, chance.instance, chance.mov).is_some();
         }
         if !any {

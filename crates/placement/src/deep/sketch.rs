@@ -1,8 +1,8 @@
-//! About what the score would be, many times as fast as judging.
+//! Sketches: approximate scores, computed many times as fast as by judging.
 //!
-//! Lanes whose values follow from those of another (in most clusters more than half) are folded into that one, and
-//! what no instance changes is left out. What nodes reserve for each other is part of a sketch, since much of the
-//! score of a balanced cluster is made of it; whatever is counted is taken to stay as it is.
+//! Lanes that follow from another lane (in most clusters more than half) are folded into that lane, and lanes
+//! that no instance changes are left out. Memory that nodes reserve for each other is part of a sketch, since
+//! it makes up much of the score of a balanced cluster. Counts are assumed to stay unchanged.
 
 use cluster::{Cluster, Demand, InstanceIdx, NodeIdx};
 
@@ -10,17 +10,17 @@ use super::arrangement::{Arrangement, Role, Sums};
 use super::reserves::Change;
 use crate::score::{LANE_WEIGHT, RESERVED_MEMORY_LANE, Row};
 
-/// Lanes are treated by fours, as many fours as are needed.
+/// Maximum number of blocks. Lanes are processed in blocks of four, as many as needed.
 const FOURS: usize = 3;
-/// Lanes other than that of the reserves.
+/// Lanes except the lane of the reserves.
 type Lanes = [[f64; 4]; FOURS];
 
 const NOTHING: Lanes = [[0.0; 4]; FOURS];
 
-/// How far values of folded lanes may differ from what they are taken for.
+/// Maximum difference between a folded lane's values and those derived for it.
 const FOLDING_ERROR: f64 = 1e-9;
 
-/// An instance leaves a node for another, which gets the same role.
+/// An instance leaves one node for another, which gets the same role.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leg {
     pub instance: InstanceIdx,
@@ -29,32 +29,33 @@ pub(super) struct Leg {
     pub target: NodeIdx,
 }
 
-/// What an arrangement needs to be sketched.
+/// Data from which an arrangement is sketched.
 #[derive(Clone, Debug)]
 pub(super) struct Outline {
-    /// The lanes that remain, by position in a [`Row`].
+    /// Lanes that remain, by position in a [`Row`].
     kept: Vec<usize>,
-    /// How many fours of lanes there are.
+    /// Number of blocks of four lanes in use.
     fours: usize,
     weights: Lanes,
-    /// What a unit of burden changes on each node; nothing where a node does not count.
+    /// Change of each node's lanes per unit of burden; zero if the node doesn't count.
     units: Vec<Lanes>,
-    /// What each instance means to its primary and to its secondary.
+    /// Burden of each instance on its primary and on its secondary.
     burdens: Vec<[Lanes; 2]>,
-    /// How far each node's values are from the point of reference.
+    /// Distance of each node's values from the reference point.
     rows: Vec<Lanes>,
-    /// Means of the distances and of their squares over the nodes.
+    /// Means of the distances, and of their squares, over the nodes.
     means: Lanes,
     squares: Lanes,
     inverse: f64,
-    /// What the score has beyond the deviations of the lanes and of the reserves.
+    /// Score without the deviations of the lanes, the deviation of the reserves and their sum.
     rest: f64,
-    /// The score but for the deviations of the lanes.
+    /// Score without the deviations of the lanes.
     unchanged: f64,
 }
 
 impl Outline {
-    /// The outline of instances with these `demands`; `counted` tells which nodes count, whose rows are `rows`.
+    /// Outline for instances with these `demands`. `counted` tells which nodes count, and `rows` are the
+    /// nodes' rows.
     pub fn new(cluster: &Cluster, demands: &[Demand], counted: &[bool], rows: &[Row]) -> Self {
         let units: Vec<Row> = cluster.nodes.iter().map(unit).collect();
         let burdens: Vec<[Row; 2]> = demands.iter().map(burdens).collect();
@@ -81,12 +82,12 @@ impl Outline {
         }
     }
 
-    /// Notes the values of a node, and how far they are from a point of reference.
+    /// Updates a node's distances from the reference point.
     pub fn note_row(&mut self, node: NodeIdx, row: &Row, reference: &Row) {
         self.rows[node.at()] = pick(&self.kept, &std::array::from_fn(|lane| row[lane] - reference[lane]));
     }
 
-    /// Notes what all nodes come to, and the score.
+    /// Updates the sums over all nodes, and the score.
     pub fn note_sums(&mut self, sums: &Sums, score: f64) {
         self.means = pick(&self.kept, &sums.distances.map(|sum| sum * self.inverse));
         self.squares = pick(&self.kept, &sums.squares.map(|sum| sum * self.inverse));
@@ -104,7 +105,8 @@ impl Outline {
         variance.max(0.0).sqrt()
     }
 
-    /// The weighted deviations of the lanes if a burden, less what comes back for it, goes where a prospect has it.
+    /// Weighted deviations of the lanes if `burden` moves as described by `prospect` and `returned` moves
+    /// back.
     #[inline]
     fn deviations(&self, prospect: &Prospect, burden: &Lanes, returned: &Lanes) -> f64 {
         let mut total = [0.0; 4];
@@ -123,7 +125,7 @@ impl Outline {
         (total[0] + total[1]) + (total[2] + total[3])
     }
 
-    /// What moving a burden from a node to another does to the means.
+    /// Effect on the means of moving a burden from one node to another.
     #[inline]
     fn prospect(&self, left: NodeIdx, target: NodeIdx) -> Prospect {
         let mut prospect = Prospect { linear: NOTHING, square: NOTHING, shift: NOTHING };
@@ -142,8 +144,9 @@ impl Outline {
     }
 }
 
-/// What becomes of the means if a burden moves from one node to another: their parts that grow with the burden and
-/// with its square.
+/// Effect of moving a burden from one node to another: `linear` and `square` are the factors of the burden
+/// and of its square in the mean of squared distances, `shift` is the factor of the burden in the mean
+/// distance.
 #[derive(Clone, Copy, Debug)]
 struct Prospect {
     linear: Lanes,
@@ -151,29 +154,30 @@ struct Prospect {
     shift: Lanes,
 }
 
-/// What the reserves of nodes add to their sums.
+/// Change of the sums of reserved memory ratios and of their squared distances.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reserved {
     ratio: f64,
     square: f64,
 }
 
-/// Sketches of an arrangement in which an instance goes from a node to another, and perhaps one from there back.
+/// Sketches of an arrangement in which an instance moves to another node, and perhaps one moves back from
+/// there.
 #[derive(Clone, Debug)]
 pub(super) struct Sketcher<'p> {
     place: &'p Arrangement<'p>,
     leg: Leg,
     prospect: Prospect,
-    /// What becomes of the reserves whoever comes back.
+    /// Change of the reserves that doesn't depend on the instance that moves back.
     reserved: Reserved,
-    /// The score as it is but for the deviations of lanes.
+    /// Current score without the deviations of the lanes.
     unchanged: f64,
-    /// The most by which less reserved for the leg's sake can lower the score.
+    /// Maximum decrease of the score through reserves that the leg makes smaller.
     relief: f64,
 }
 
 impl<'p> Sketcher<'p> {
-    /// Sketches of an arrangement after `leg`.
+    /// Prepares sketches of an arrangement after `leg`.
     #[inline]
     pub fn new(place: &'p Arrangement<'p>, leg: Leg) -> Self {
         let prospect = place.outline().prospect(leg.left, leg.target);
@@ -189,7 +193,7 @@ impl<'p> Sketcher<'p> {
         sketcher
     }
 
-    /// About the score if nothing comes back.
+    /// Approximate score if nothing moves back.
     #[inline]
     pub fn alone(&self) -> f64 {
         let mut reserved = self.reserved;
@@ -203,7 +207,7 @@ impl<'p> Sketcher<'p> {
         self.score(outline.deviations(&self.prospect, burden, &NOTHING), &reserved)
     }
 
-    /// About the score if another instance comes back, and has the `role` that it had; `None` if it is above `cut`.
+    /// Approximate score if another instance moves back and keeps its `role`; `None` if it is above `cut`.
     #[inline]
     pub fn with(&self, other: InstanceIdx, role: Role, cut: f64) -> Option<f64> {
         let Leg { instance, left, target, .. } = self.leg;
@@ -246,13 +250,13 @@ impl<'p> Sketcher<'p> {
             + 0.25 * (sums.reserved + reserved.ratio)
     }
 
-    /// For which node's sake, and how much, an instance's secondary reserves.
+    /// Node for which an instance's secondary reserves memory, and the amount, MiB.
     #[inline]
     fn reservation(&self, instance: InstanceIdx) -> (NodeIdx, i64) {
         (self.place.pair(instance).0, self.place.reserved_memory(instance))
     }
 
-    /// What the secondary of an instance reserves for another primary than before.
+    /// Adds the change of reserves on the secondary of an instance that gets another primary.
     #[inline]
     fn reserve_for_primary(&self, reserved: &mut Reserved, leg: &Leg) {
         let memory = self.place.reserved_memory(leg.instance);
@@ -270,7 +274,7 @@ impl<'p> Sketcher<'p> {
     }
 }
 
-/// Which lanes are kept, each with its weight and those of the lanes folded into it.
+/// Kept lanes, each with its weight plus the scaled weights of the lanes folded into it.
 struct Folding<'a> {
     units: &'a [Row],
     burdens: &'a [[Row; 2]],
@@ -280,7 +284,7 @@ struct Folding<'a> {
 }
 
 impl Folding<'_> {
-    /// Folds a lane into one that is kept, or keeps it, or leaves it out if nothing ever changes it.
+    /// Folds a lane into a kept one, keeps it, or leaves it out if nothing ever changes it.
     fn add(&mut self, lane: usize) {
         let weight = LANE_WEIGHT[lane];
         let moves = self.units.iter().any(|unit| unit[lane] != 0.0)
@@ -297,7 +301,7 @@ impl Folding<'_> {
         self.lanes.push((lane, weight));
     }
 
-    /// How many times the changes of one lane those of the other are; `None` if they are not.
+    /// Constant ratio of the changes of lane `other` to those of lane `one`; `None` if there isn't one.
     fn multiple(&self, one: usize, other: usize) -> Option<f64> {
         let units = common_ratio(self.units.iter().map(|unit| (unit[one], unit[other])))?;
         let burdens = common_ratio(self.burdens.iter().flatten().map(|burden| (burden[one], burden[other])))?;
@@ -313,7 +317,7 @@ impl Folding<'_> {
     }
 }
 
-/// The number by which every first must be multiplied to get the second; `None` if there is none.
+/// Ratio of the second number to the first that all pairs share; `None` if they don't share one.
 fn common_ratio(pairs: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     let mut ratio = None;
     for (one, other) in pairs {
@@ -329,7 +333,7 @@ fn common_ratio(pairs: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     ratio
 }
 
-/// The lanes that are kept of a row.
+/// The kept lanes of a row.
 #[inline]
 fn pick(kept: &[usize], row: &Row) -> Lanes {
     let mut lanes = NOTHING;
@@ -339,7 +343,7 @@ fn pick(kept: &[usize], row: &Row) -> Lanes {
     lanes
 }
 
-/// What a unit of each burden changes in the row of a node.
+/// Change of a node's row per unit of each burden.
 fn unit(node: &cluster::Node) -> Row {
     let share = |total: f64| if total > 0.0 { 1.0 / total } else { 0.0 };
     let memory = -share(node.total_memory);
@@ -349,7 +353,7 @@ fn unit(node: &cluster::Node) -> Row {
     [memory, disk, 0.0, cpus, 1.0, 1.0, 1.0, 1.0, spindles, memory, disk, cpus, spindles, 0.0]
 }
 
-/// What an instance burdens its primary with, and its secondary.
+/// Burden of an instance on its primary, and on its secondary.
 fn burdens(demand: &Demand) -> [Row; 2] {
     let local = if demand.local_storage { 1.0 } else { 0.0 };
     let (disk, spindles) = (local * demand.disk as f64, local * demand.spindle_use);
@@ -391,7 +395,7 @@ mod tests {
 
     fn node(number: usize) -> Node {
         Node {
-            // Two kinds of nodes, so that means move as well.
+            // Two kinds of nodes, so that means change as well.
             total_memory: if number.is_multiple_of(2) { 200_000.0 } else { 300_000.0 },
             reported_free_memory: if number.is_multiple_of(2) { 200_000 } else { 300_000 },
             total_disk: 9_000_000.0,
@@ -427,7 +431,6 @@ mod tests {
         if role == Role::Primary { (target, pair.1) } else { (pair.0, Some(target)) }
     }
 
-    /// The node that an instance has in a role.
     fn node_of(pair: Pair, role: Role) -> NodeIdx {
         if role == Role::Primary { pair.0 } else { pair.1.unwrap_or(pair.0) }
     }
@@ -436,7 +439,8 @@ mod tests {
         if dice.below(2) == 0 { Role::Primary } else { Role::Secondary }
     }
 
-    /// How an instance changes one of its nodes at random, if it can, and where it is then.
+    /// Random change of one node of an instance, and its place then; `None` if the node drawn is already one
+    /// of its nodes.
     fn any_leg(place: &Arrangement<'_>, dice: &mut Dice) -> Option<(Leg, Pair)> {
         let (instance, role) = (InstanceIdx::from_usize(dice.below(30)), any_role(dice));
         let pair = place.pair(instance);
@@ -508,7 +512,7 @@ mod tests {
                 }
             }
         }
-        // Those with a common secondary are not exact.
+        // Exchanges with a common secondary aren't exact.
         errors.sort_by(f64::total_cmp);
         assert!(errors.len() > 300, "{}", errors.len());
         assert!(errors[errors.len() * 3 / 4] < 1e-9, "{errors:?}");

@@ -1,12 +1,14 @@
-//! Simulated annealing over arrangements (Kirkpatrick, Gelatt and Vecchi): a random walk that prefers what is
-//! better the more strictly the later.
+//! Simulated annealing over arrangements (Kirkpatrick, Gelatt and Vecchi): a random walk that prefers better
+//! arrangements more and more strictly.
 //!
-//! Two kinds of step. A *retarget* gives an instance the best of all nodes that it could have instead of one of its
-//! two. An *exchange* moves an instance to a random node, and of those that are there, the one back that fits best:
-//! what a sequence of single moves does not find, since each alone is bad. What fits is found by sketches, and judged
-//! properly before it is done; most steps end with nothing that is good enough for the temperature.
+//! There are two kinds of step. A *retarget* replaces one of an instance's two nodes by the best possible
+//! node. An *exchange* moves an instance to a random node, and the instance from there that fits best back. A
+//! sequence of single moves doesn't find this, since each alone is bad. Candidates are found by sketches, and
+//! judged properly before they are carried out. Most steps find nothing that is good enough for the
+//! temperature.
 //!
-//! Moves have a price, which rises while the walk spends more of them than it may, and falls while it spends less.
+//! Moves have a price. It rises while the walk spends more of them than allowed, and falls while it spends
+//! less.
 
 use cluster::{Cluster, InstanceIdx, MirrorClass, NodeIdx};
 
@@ -15,79 +17,78 @@ use super::atlas::{Atlas, Journey, Pair, Price};
 use super::sketch::{Leg, Sketcher};
 use crate::dice::Dice;
 
-/// Steps of a round for each instance that may move.
+/// Steps of a round per movable instance.
 const STEPS_PER_INSTANCE: usize = 4;
-/// Of sixteen steps, so many are exchanges.
+/// Number of exchanges in sixteen steps.
 const EXCHANGES: usize = 15;
-/// Of sixteen exchanges, so many are between a primary and a secondary.
+/// Number of exchanges between a primary and a secondary in sixteen exchanges.
 const CROSSINGS: usize = 2;
-/// How far a sketch may be above what is acceptable for it to be judged, in units of what a random
-/// move changes.
+/// Margin by which a sketch can exceed the acceptable score and still be judged, in units of the average
+/// score change of a random move.
 const SLACK: f64 = 0.001;
-/// The price of a move to begin with, in the same units.
+/// Initial price of a move, in the same units.
 const FIRST_PRICE: f64 = 0.1;
-/// How many instances are looked at to learn what a random move changes.
+/// Number of random moves sampled to measure their average score change.
 const ROUGHNESS_SAMPLE: usize = 2_000;
 
-/// Where an instance is to go.
+/// An instance and its target.
 pub(super) type Goal = (InstanceIdx, Pair);
 
-/// What all walks have in common.
+/// Search space of a walk.
 #[derive(Clone, Debug)]
 pub(super) struct Country<'a> {
     pub cluster: &'a Cluster,
     pub atlas: Atlas<'a>,
-    /// The instances that may move.
+    /// Instances that may move.
     pub instances: Vec<InstanceIdx>,
-    /// The nodes that may be targets.
+    /// Nodes that can be targets.
     pub online: Vec<NodeIdx>,
-    /// What a walk may spend.
+    /// Maximum number of moves and copies.
     pub limit: Price,
 }
 
 impl Country<'_> {
-    /// Whether the instance has a mirror that may be moved.
+    /// Whether the instance has a mirror that can be moved.
     fn mirrored(&self, instance: InstanceIdx) -> bool {
         self.cluster.instance(instance).template.mirror() == MirrorClass::Internal
     }
 }
 
-/// Not among the instances away from home.
+/// Position of an instance that isn't in the list of instances away from home.
 const HOME: u32 = u32::MAX;
-/// The least price of a move, so that none is made for nothing.
+/// Minimum price of a move, so that no move is made without a gain.
 const LEAST_PRICE: f64 = 1e-7;
 
-/// A walk; see the module's description.
+/// A random walk; see the module documentation.
 #[derive(Clone, Debug)]
 pub(super) struct Walk<'a> {
     country: &'a Country<'a>,
     place: Arrangement<'a>,
     spent: Price,
-    /// The instances that are not where they were at the start, and where each is in this list.
+    /// Instances that aren't at their place at the start, and the position of each in this list.
     away: Vec<InstanceIdx>,
     position: Vec<u32>,
-    /// The instances that may move and are on each node, by role.
+    /// Movable instances on each node, by role.
     residents: Vec<[Vec<InstanceIdx>; 2]>,
     dice: Dice,
-    /// What a random move changes: the unit of temperatures and prices.
+    /// Average score change of a random move: the unit of temperatures and prices.
     roughness: f64,
     step_price: f64,
     copy_price: f64,
-    /// What each journey adds to the score of an arrangement.
+    /// Price of each journey, added to the score of an arrangement.
     fares: [f64; 4],
-    /// How each instance has come to where it is.
+    /// Journey of each instance to its current place.
     journeys: Vec<Journey>,
-    /// Nothing more may be spent than the limit.
+    /// Whether spending must stay within the limit.
     hard: bool,
     temperature: f64,
-    /// Room for the changes of a trial, and for what is found.
+    /// Buffers for the changes of a trial.
     shifts: [Shift; 2],
-    /// The best arrangement within the limit at the end of a round.
+    /// The best arrangement within the limit at the end of a round, with its score and fares.
     best: Option<(f64, Vec<Pair>)>,
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that starts where everything is.
     pub fn new(country: &'a Country<'a>, start: &Arrangement<'a>, seed: u64) -> Self {
         let mut residents: Vec<[Vec<InstanceIdx>; 2]> = Vec::new();
         residents.resize_with(country.cluster.nodes.len(), Default::default);
@@ -121,7 +122,7 @@ impl<'a> Walk<'a> {
         self.best.as_ref().map(|(_, pairs)| pairs.as_slice())
     }
 
-    /// Goes where a plan wants it, as far as it may, and looks how rough the country is there.
+    /// Follows a plan's goals as far as allowed, and measures the roughness there.
     pub fn go(&mut self, goals: &[Goal]) {
         for &(instance, to) in goals {
             if self.fare(instance, to).is_some()
@@ -137,7 +138,7 @@ impl<'a> Walk<'a> {
         self.step_price = FIRST_PRICE * self.roughness;
     }
 
-    /// By how much a change of one node of an instance changes the score, on average.
+    /// Average score change if an instance gets another primary.
     fn measure_roughness(&mut self) -> f64 {
         let (mut sum, mut number) = (0.0, 0);
         for _ in 0..ROUGHNESS_SAMPLE {
@@ -153,8 +154,8 @@ impl<'a> Walk<'a> {
         if number == 0 { 0.0 } else { sum / f64::from(number) }
     }
 
-    /// A fixed number of steps at a temperature in units of what a random move changes; if it is `hard`, no more
-    /// may be spent than the limit.
+    /// Makes a fixed number of steps at a temperature in units of the roughness. If `hard`, spending must
+    /// stay within the limit.
     pub fn round(&mut self, temperature: f64, hard: bool) {
         self.temperature = temperature * self.roughness;
         self.hard = hard;
@@ -188,7 +189,7 @@ impl<'a> Walk<'a> {
         instances.get(self.dice.below(instances.len()))
     }
 
-    /// An instance away from home as often as any: there is more to gain without spending more.
+    /// Picks an instance away from home half of the time, since those can gain more without spending more.
     fn pick_for_step(&mut self) -> Option<InstanceIdx> {
         if !self.away.is_empty() && self.dice.below(2) == 0 {
             return Some(self.away[self.dice.below(self.away.len())]);
@@ -218,7 +219,7 @@ impl<'a> Walk<'a> {
         self.step_price * spent.steps as f64 + self.copy_price * spent.copies as f64
     }
 
-    /// The pair of an instance with another node in one role, and the node that it leaves.
+    /// The node that an instance leaves if it gets `target` in one role, and its nodes then.
     fn replaced(now: Pair, role: Role, target: NodeIdx) -> (NodeIdx, Pair) {
         match (role, now.1) {
             (Role::Secondary, Some(secondary)) => (secondary, (now.0, Some(target))),
@@ -226,12 +227,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The most that may come of a change for it to be made.
+    /// Maximum score at which a change is accepted, random according to the temperature.
     fn limit(&mut self) -> f64 {
         self.place.score() + self.temperature * self.dice.exponential()
     }
 
-    /// Gives an instance another node, or not.
+    /// Gives an instance another node if that is acceptable.
     fn retarget(&mut self, instance: InstanceIdx, role: Role) {
         let country = self.country;
         let now = self.place.pair(instance);
@@ -250,7 +251,7 @@ impl<'a> Walk<'a> {
                 best = Some(to);
             }
         }
-        // Two places that differ in both nodes, or in their order.
+        // Also try home, which can differ in both nodes, and the two nodes swapped.
         let home = country.atlas.home(instance);
         let swapped = now.1.filter(|_| country.mirrored(instance)).map(|s| (s, Some(now.0)));
         for to in [Some(home), swapped, best].into_iter().flatten() {
@@ -265,7 +266,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Moves an instance to a random node, and the one back from there that fits best.
+    /// Moves an instance to a random node, and the instance from there that fits best back.
     fn exchange(&mut self, one: InstanceIdx, role: Role) {
         let country = self.country;
         let now = self.place.pair(one);
@@ -307,7 +308,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Brings home those whose return costs least, until no more is spent than may be.
+    /// Returns instances to their home until spending is within the limit, always the one with the best
+    /// resulting score.
     fn trim(&mut self) {
         while !self.spent.within(self.country.limit) {
             let mut best: Option<(f64, InstanceIdx)> = None;
@@ -333,7 +335,7 @@ impl<'a> Walk<'a> {
         self.place.judge(instance, to, through, &mut self.shifts[shift]).is_ok()
     }
 
-    /// Makes the change that is kept in `shift`, or takes it back.
+    /// Makes the change in `shift`, or takes it back.
     fn make(&mut self, shift: usize, instance: InstanceIdx, to: Pair) {
         let from = self.place.pair(instance);
         if let Some(journey) = self.country.atlas.journey(instance, to) {
@@ -353,7 +355,7 @@ impl<'a> Walk<'a> {
         self.note(instance);
     }
 
-    /// Keeps the list of who is away.
+    /// Updates the list of instances away from home.
     fn note(&mut self, instance: InstanceIdx) {
         let away = self.place.pair(instance) != self.country.atlas.home(instance);
         let position = self.position[instance.at()];
@@ -369,8 +371,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// By how much the fare of an instance grows if it goes elsewhere, and how it gets there; `None` if it may not
-    /// be there.
+    /// Increase of an instance's fare if it goes to `to`, and its journey there; `None` if it cannot go
+    /// there.
     #[inline]
     fn fare(&self, instance: InstanceIdx, to: Pair) -> Option<(f64, Journey)> {
         let journey = self.country.atlas.journey(instance, to)?;
@@ -378,7 +380,7 @@ impl<'a> Walk<'a> {
         Some((self.fares[journey as usize] - self.fares[now as usize], journey))
     }
 
-    /// Whether instances may make these journeys instead of theirs.
+    /// Whether the limit allows these journeys in place of the instances' current ones.
     #[inline]
     fn affordable<const N: usize>(&self, changes: [(InstanceIdx, Journey); N]) -> bool {
         if !self.hard {
@@ -391,14 +393,14 @@ impl<'a> Walk<'a> {
         spent.within(self.country.limit) || spent.within(self.spent)
     }
 
-    /// [`Self::fare`], if it can be paid.
+    /// [`Self::fare`], if it is affordable.
     fn affordable_fare(&self, instance: InstanceIdx, to: Pair) -> Option<f64> {
         let (fare, journey) = self.fare(instance, to)?;
         self.affordable([(instance, journey)]).then_some(fare)
     }
 }
 
-/// The nodes of a pair, and what an instance has there.
+/// Nodes of a pair, with their roles.
 fn roles((primary, secondary): Pair) -> impl Iterator<Item = (NodeIdx, Role)> {
     std::iter::once((primary, Role::Primary)).chain(secondary.map(|node| (node, Role::Secondary)))
 }

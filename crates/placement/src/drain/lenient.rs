@@ -1,9 +1,9 @@
-//! Judges the moves of a drain. Beyond what the rules allow, it accepts moves that make nothing worse on the nodes
-//! that stay. Limits of the nodes being emptied don't count.
+//! Judges the moves of a drain. In addition to moves that keep all rules, it accepts moves that make nothing
+//! worse on the nodes that stay. Limits of the nodes being emptied don't count.
 
 use cluster::{Cluster, FailMode, Figures, Move, Node, NodeIdx, Outcome, Probe};
 
-/// Judges a move in the course of emptying `leaving`. `force` accepts what makes things worse as well.
+/// Judges a move while `leaving` are emptied. `force` also accepts moves that make things worse.
 pub(super) fn judge(
     cluster: &Cluster,
     probe: &Probe<'_>,
@@ -22,7 +22,7 @@ pub(super) fn judge(
     if worsens_nothing { Ok(outcome) } else { Err(refusal) }
 }
 
-/// Whether a rule is broken that was kept, or is broken further than before.
+/// Whether a rule is newly broken, or broken further than before.
 fn worsens(node: &Node, before: &Figures, after: &Figures) -> bool {
     let shortage = |figures: &Figures| figures.reserved_memory - figures.unallocated_memory(node);
     let limit = node.max_vcpu_ratio;

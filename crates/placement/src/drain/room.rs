@@ -1,22 +1,22 @@
-//! Making room for a copy that no node takes: another instance moves out of its way.
+//! Makes room for a copy that no node takes, by moving another instance out of its way.
 
 use cluster::{InstanceIdx, Move, NodeIdx, Outcome, Probe};
 
 use super::{Drain, Role, lenient};
 use crate::balance::{BalanceOptions, Candidates};
 
-/// So many instances of a node are tried, those with the smallest disks first.
+/// Maximum number of instances tried per node, those with the smallest disks first.
 const GUESTS_TRIED: usize = 12;
-/// So many moves are judged in all.
+/// Maximum number of moves judged in total.
 pub(super) const BUDGET: usize = 100_000;
 
-/// Whether a move copies no disks.
 pub(super) fn copies_nothing(mov: Move) -> bool {
     matches!(mov, Move::Failover | Move::FailoverTo(_))
 }
 
 impl Drain<'_> {
-    /// Moves one instance out of the way of a copy that found no room, and that copy; whether there was a way.
+    /// Moves one instance out of the way of a copy that found no capacity, then that copy. Returns whether it
+    /// worked.
     pub(super) fn make_room(&mut self) -> bool {
         for role in [Role::Primary, Role::Secondary] {
             for index in self.pending(role) {
@@ -28,7 +28,7 @@ impl Drain<'_> {
         false
     }
 
-    /// The same for an instance that is down, without a copy of disks.
+    /// Same as [`Self::make_room`] for an instance that is down, without copying disks.
     pub(super) fn make_room_to_start(&mut self) -> bool {
         for index in self.pending(Role::Primary) {
             let may_start = self.is_down(index) && self.fixed(index, Role::Primary).is_none();
@@ -71,7 +71,7 @@ impl Drain<'_> {
         lenient::judge(self.cluster, &probe, mov, &self.leaving, self.options.ignore_soft_errors).ok()
     }
 
-    /// Instances with a copy on a node that may move, except `but`.
+    /// Movable instances with a copy on the node, except `but`; at most [`GUESTS_TRIED`].
     fn guests(&self, node: NodeIdx, but: InstanceIdx) -> Vec<InstanceIdx> {
         let state = self.cluster.state(node);
         let movable = |i: &InstanceIdx| {
@@ -85,7 +85,7 @@ impl Drain<'_> {
         guests
     }
 
-    /// The moves that take something of an instance off a node that stays.
+    /// Moves that can take a copy of the instance off `node`, which stays.
     fn ways_out(&self, index: InstanceIdx, node: NodeIdx) -> Vec<Move> {
         let instance = self.cluster.instance(index);
         let options = BalanceOptions {

@@ -1,4 +1,4 @@
-//! A full cluster, and how many more instances would fit if it were changed.
+//! A full cluster, and the number of instances that would fit after a change to it.
 
 use cluster::{AllocPolicy, Cluster, GroupIdx, InstanceIdx, NodeIdx};
 
@@ -6,24 +6,24 @@ use super::remedy::{Action, MOST_COUNTED, Remedy};
 use crate::capacity::{CapacityOptions, Shape};
 use crate::whatif::{NewNodes, place};
 
-/// A cluster that takes no more instances of a shape.
+/// A cluster that accepts no more instances of a shape.
 pub(super) struct Crowd {
     pub(super) filled: Cluster,
-    /// Instances from this number on are hypothetical: nobody moves them.
+    /// Number of real instances. Instances from this index on are hypothetical and are never moved.
     pub(super) existing: usize,
-    /// The nodes that may take instances.
+    /// Nodes that can take new instances.
     pub(super) ground: Vec<NodeIdx>,
     pub(super) shape: Shape,
     pub(super) rules: CapacityOptions,
 }
 
 impl Crowd {
-    /// How many more fit on a changed copy.
+    /// Number of further instances, up to `most`, that fit on a changed copy of the cluster.
     pub(super) fn room(&self, changed: &Cluster, most: usize) -> usize {
         place(&mut changed.clone(), most, &self.shape, self.rules).placed.len()
     }
 
-    /// The remedy, if it makes room.
+    /// Wraps `action` as a remedy if at least one more instance fits after it.
     pub(super) fn remedy(&self, action: Action, changed: &Cluster) -> Option<Remedy> {
         let more = self.room(changed, MOST_COUNTED);
         (more > 0).then_some(Remedy { action, more })
@@ -40,7 +40,7 @@ impl Crowd {
         index.at() < self.existing
     }
 
-    /// What fits if nodes need not stay evacuable.
+    /// Drops the capacity check, so nodes need not stay evacuable. `None` if it is off already.
     pub(super) fn unchecked(&self) -> Option<Remedy> {
         if !self.rules.capacity_checks {
             return None;
@@ -55,7 +55,7 @@ impl Crowd {
         (more > 0).then_some(Remedy { action, more })
     }
 
-    /// The groups that are unallocable, each made allocatable.
+    /// Makes each unallocable group allocatable, one at a time.
     pub(super) fn opened(&self, unallocable: &[GroupIdx]) -> Vec<Remedy> {
         let open = |group: &GroupIdx| {
             let mut changed = self.filled.clone();
@@ -65,7 +65,7 @@ impl Crowd {
         unallocable.iter().filter_map(open).collect()
     }
 
-    /// The group in which one more node makes the most room; of equals the first.
+    /// Adds one node to the group where that makes room for the most instances. Ties go to the first group.
     pub(super) fn one_more_node(&self) -> Option<Remedy> {
         let remedies = self.groups().into_iter().filter_map(|group| {
             let like = NewNodes::typical(&self.filled, group)?;

@@ -1,4 +1,4 @@
-//! What a node lacks to take an instance.
+//! Resources that a node is missing to take an instance.
 
 use std::cmp::Ordering;
 
@@ -7,28 +7,27 @@ use cluster::{Cluster, DiskTemplate, FailMode, Figures, Instance, Node, NodeIdx,
 use crate::capacity::Shape;
 use crate::role::Role;
 
-/// What a node would need more of; 0 for what is there.
+/// Resources that a node is missing. 0 means it has enough.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Lack {
-    /// Memory, the N+1 reserve included, MiB.
+    /// In MiB, including the N+1 reserve.
     pub memory_mib: i64,
-    /// Disk, MiB.
     pub disk_mib: i64,
-    /// Virtual CPUs, by the allowed ratio.
+    /// Measured against the allowed ratio.
     pub vcpus: i64,
-    /// Instance spindles, by the allowed ratio.
+    /// Measured against the allowed ratio.
     pub instance_spindles: f64,
-    /// Spindles of a node with exclusive storage.
+    /// Only on nodes with exclusive storage.
     pub spindles: i64,
 }
 
 impl Lack {
-    /// Whether everything is there.
+    /// Whether the node has enough of every resource.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// How many things are lacking.
+    /// Number of resources that are short.
     fn kinds(&self) -> usize {
         [
             self.memory_mib > 0,
@@ -42,7 +41,7 @@ impl Lack {
         .count()
     }
 
-    /// How much is lacking, in shares of what the instance asks for.
+    /// Total shortage. Memory, disk and CPUs are relative to the instance's demand; spindles are absolute.
     fn weight(&self, instance: &Instance) -> f64 {
         let share = |lacking: i64, wanted: i64| lacking as f64 / wanted.max(1) as f64;
         share(self.memory_mib, instance.memory)
@@ -53,25 +52,23 @@ impl Lack {
     }
 }
 
-/// A node that could almost take an instance.
+/// A node that comes close to accepting an instance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Near {
-    /// Which node.
     pub node: NodeIdx,
-    /// What it would be to the instance.
+    /// Role the node would have for the instance.
     pub role: Role,
-    /// What it lacks.
     pub lack: Lack,
-    /// What refuses the instance on this node alone; none if the node would take it, but no other node would be
-    /// its secondary, or global redundancy would be lost.
+    /// Reason why this node, on its own, refuses the instance. `None` if it would accept it, but no partner
+    /// node is available as its secondary, or global redundancy would be lost.
     pub refused: Option<FailMode>,
 }
 
-/// So many nodes are named per role.
+/// Number of nodes reported per role.
 const NODES_NAMED: usize = 5;
 
-/// The nodes nearest to taking an instance: as its primary, then, if it has one, as its secondary with the first
-/// of these as its primary.
+/// Nodes closest to accepting an instance as its primary. For DRBD, they are followed by nodes closest to
+/// being its secondary, given the first of these primaries.
 pub(super) fn nearest(cluster: &Cluster, nodes: &[NodeIdx], shape: &Shape) -> Vec<Near> {
     let instance = shape.instance("");
     let mut found: Vec<Near> = nodes.iter().map(|n| as_primary(cluster, *n, &instance)).collect();
@@ -93,20 +90,20 @@ fn sort(found: &mut [Near], instance: &Instance) {
     found.sort_by(|a, b| {
         let key = |near: &Near| (near.refused.is_some(), near.lack.kinds());
         let by_weight = a.lack.weight(instance).partial_cmp(&b.lack.weight(instance));
-        // What lacks nothing measurable and is refused all the same comes last.
+        // A node that refuses without a measurable shortage comes last.
         let hopeless = |near: &Near| near.refused.is_some() && near.lack.is_none();
         let by_hope = hopeless(a).cmp(&hopeless(b));
         by_hope.then(key(a).cmp(&key(b))).then(by_weight.unwrap_or(Ordering::Equal)).then(a.node.cmp(&b.node))
     });
 }
 
-/// The node as the primary of an instance.
+/// Evaluates the node as the instance's primary.
 pub(crate) fn as_primary(cluster: &Cluster, index: NodeIdx, instance: &Instance) -> Near {
     let (node, state) = (cluster.node(index), cluster.state(index));
     let (figures, demand) = (&state.figures, instance.demand());
     let refused = figures.add_primary(node, &demand, TagEffect::default(), 0, false).err();
     let left = figures.unallocated_memory(node) - demand.used_memory;
-    // Where N+1 is failed already, it is no reason to refuse.
+    // A node that already fails N+1 doesn't refuse instances because of its reserve.
     let keep = if figures.fails_n1 { 0 } else { figures.reserved_memory.max(0) };
     let memory_mib = more_than(left, keep).max(more_than(figures.booked_free_memory - demand.memory, 0));
     let used = figures.used_vcpus.max(figures.booked_used_vcpus) + demand.vcpus;
@@ -114,7 +111,7 @@ pub(crate) fn as_primary(cluster: &Cluster, index: NodeIdx, instance: &Instance)
     Near { node: index, role: Role::Primary, lack, refused }
 }
 
-/// The node as the secondary of an instance with this primary.
+/// Evaluates the node as the secondary of an instance on `primary`.
 pub(crate) fn as_secondary(cluster: &Cluster, index: NodeIdx, primary: NodeIdx, instance: &Instance) -> Near {
     let (node, state) = (cluster.node(index), cluster.state(index));
     let (figures, demand) = (&state.figures, instance.demand());
@@ -128,17 +125,17 @@ pub(crate) fn as_secondary(cluster: &Cluster, index: NodeIdx, primary: NodeIdx, 
     Near { node: index, role: Role::Secondary, lack, refused }
 }
 
-/// How much `value` must grow to be above `limit`.
+/// Amount by which `value` must grow to exceed `limit`.
 fn more_than(value: i64, limit: i64) -> i64 {
     (limit + 1 - value).max(0)
 }
 
-/// By how many virtual CPUs the ratio is exceeded.
+/// Number of virtual CPUs beyond the allowed ratio. A negative ratio means no limit.
 fn vcpus_short(node: &Node, used: i64) -> i64 {
     if node.max_vcpu_ratio < 0.0 { 0 } else { (used - node.max_vcpus).max(0) }
 }
 
-/// What is lacking of disk and spindles.
+/// Shortage of disk and spindles.
 fn storage(node: &Node, figures: &Figures, instance: &Instance) -> Lack {
     if !instance.template.local_storage() {
         return Lack::default();

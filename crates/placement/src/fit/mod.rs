@@ -1,7 +1,9 @@
-//! How many instances of a shape fit, what stops the next one, and what would make room for it.
+//! Answers how many instances of a shape fit, why the next one doesn't, and which change would make room for
+//! it.
 //!
-//! Instances are placed where `hail` would, one after another. Everything else is asked of the cluster that they
-//! fill: which nodes are nearest to taking one more, and how many more fit after one change.
+//! Instances are placed one after another on the nodes that `hail` would choose. The rest is worked out on
+//! the filled cluster: the nodes that come closest to accepting one more, and how many more fit after a
+//! single change.
 
 mod crowd;
 pub(crate) mod lack;
@@ -20,40 +22,42 @@ use crowd::Crowd;
 pub use lack::{Lack, Near};
 pub use remedy::{Action, Bound, MOST_COUNTED, PolicyChange, Remedy};
 
-/// What is asked.
+/// Input of [`fit()`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FitQuestion {
-    /// What the instances look like.
     pub shape: Shape,
-    /// Count at most so many.
+    /// Maximum number of instances to count.
     pub most: usize,
-    /// What must stay redundant, and the only group, if any; [`CapacityOptions::limit`] is of no meaning.
+    /// Redundancy to preserve, and optionally the only group to use. [`CapacityOptions::limit`] is ignored.
     pub rules: CapacityOptions,
 }
 
-/// What came of it.
+/// Result of the search.
 #[derive(Clone, Debug)]
 pub struct Fit {
-    /// The instances that fit, in the order of their placement.
+    /// Instances that fit, in placement order.
     pub placed: Vec<Placement>,
-    /// Why no more do. `None` if all that were asked for fit, or if counting ended at the limit of instances without memory.
+    /// Reason why no more instances fit. `None` if all requested instances fit, or if counting stopped at the
+    /// limit for instances without memory.
     pub refused: Option<Refusal>,
-    /// Groups whose policies do not allow such instances at all, and what they object to.
+    /// Groups whose policy rejects the shape, with the reason.
     pub outside_policy: Vec<(GroupIdx, FailMode)>,
-    /// Groups with online nodes that take no new instances.
+    /// Unallocable groups that have online nodes.
     pub unallocable: Vec<GroupIdx>,
-    /// Nodes that cannot be emptied as things are, before anything is placed, and the instances that find no place:
-    /// with one of them, everything is refused for global N+1.
+    /// Nodes that can't be evacuated even before anything is placed, and the instances that have nowhere to
+    /// go. A single such node makes global N+1 refuse every placement.
     pub stuck: Vec<(NodeIdx, Vec<InstanceIdx>)>,
-    /// The nodes nearest to taking one more, best first; primaries, then (for mirrored instances) secondaries.
+    /// Nodes closest to accepting one more instance, best first: primaries, then (for mirrored instances)
+    /// secondaries.
     pub nearest: Vec<Near>,
-    /// What would make room for more.
+    /// Changes that would make room for more instances.
     pub remedies: Vec<Remedy>,
 }
 
 impl Fit {
-    /// Whether it is proven that no more instances fit than were placed. It isn't if counting ended at a limit, or if other
-    /// places for the first ones might leave more room: for pairs of nodes, and by the capacity check.
+    /// Whether the count is proven to be the maximum. It isn't if counting stopped at a limit. Nor is it if a
+    /// different placement of the earlier instances could leave more room, which is possible for pairs of
+    /// nodes and under the capacity check.
     pub fn is_proven(&self, question: &FitQuestion) -> bool {
         let is_pair = question.shape.template.mirror() == MirrorClass::Internal;
         let is_full = self.placed.is_empty() || !(is_pair || question.rules.capacity_checks);
@@ -61,7 +65,7 @@ impl Fit {
     }
 }
 
-/// Answers the question. The cluster is left unchanged.
+/// Answers `question` without changing the cluster.
 pub fn fit(cluster: &Cluster, question: &FitQuestion) -> Fit {
     let mut filled = cluster.clone();
     let existing = cluster.instances.len();
@@ -97,7 +101,8 @@ pub fn fit(cluster: &Cluster, question: &FitQuestion) -> Fit {
     fit
 }
 
-/// The nodes that the capacity check finds stuck as things are, and what finds no place.
+/// Nodes that the capacity check finds impossible to evacuate right now, and the instances that have nowhere
+/// to go.
 fn stuck(cluster: &Cluster, rules: &CapacityOptions) -> Vec<(NodeIdx, Vec<InstanceIdx>)> {
     if !rules.capacity_checks || dedicated::is_dedicated(cluster, rules.group()) {
         return Vec::new();
@@ -119,14 +124,14 @@ fn stuck(cluster: &Cluster, rules: &CapacityOptions) -> Vec<(NodeIdx, Vec<Instan
     found
 }
 
-/// Groups with online nodes that take no new instances.
+/// Unallocable groups that have online nodes.
 fn unallocable(cluster: &Cluster) -> Vec<GroupIdx> {
     let is_online = |group: GroupIdx| cluster.nodes.iter().any(|n| n.group == group && n.online());
     let is_closed = |group: &GroupIdx| cluster.group(*group).alloc_policy == AllocPolicy::Unallocable;
     cluster.group_indices().filter(is_closed).filter(|group| is_online(*group)).collect()
 }
 
-/// Online nodes of the only group, or else of all groups that take new instances, ascending.
+/// Online nodes, ascending, of the group `only`, or otherwise of all groups that aren't unallocable.
 fn open_nodes(cluster: &Cluster, only: Option<GroupIdx>) -> Vec<NodeIdx> {
     let open = |n: &NodeIdx| {
         let node = cluster.node(*n);
@@ -139,7 +144,7 @@ fn open_nodes(cluster: &Cluster, only: Option<GroupIdx>) -> Vec<NodeIdx> {
     cluster.node_indices().filter(open).collect()
 }
 
-/// The groups of these nodes whose policies do not allow the shape.
+/// Groups among `nodes` whose policy rejects the shape.
 fn outside_policy(cluster: &Cluster, nodes: &[NodeIdx], shape: &Shape) -> Vec<(GroupIdx, FailMode)> {
     let instance = shape.instance("");
     let check = |n: &NodeIdx| {

@@ -1,4 +1,5 @@
-//! A few moves that make room: one instance off a node that almost has it, or else the first steps of balancing.
+//! Finds a few moves that make room: one instance off a node that almost has enough, or otherwise the first
+//! steps of balancing.
 
 use cluster::{Cluster, InstanceIdx, MirrorClass, Move, NodeIdx, Probe};
 
@@ -9,16 +10,16 @@ use crate::balance::{BalanceOptions, Balancer, Step};
 use crate::board::Board;
 use crate::role::Role;
 
-/// So many of the nearest nodes are relieved of an instance.
+/// Number of nearest nodes from which an instance is moved away, per role.
 const NODES_TRIED: usize = 5;
-/// So many instances of each are tried, the smallest first.
+/// Number of instances tried on each node, smallest first.
 const INSTANCES_TRIED: usize = 12;
-/// So many targets are tried for each, those with the most memory first.
+/// Number of targets tried for each instance, most available memory first.
 const TARGETS_TRIED: usize = 8;
-/// Balancing is followed for so many moves.
+/// Number of balancing moves to follow.
 const MOST_MOVES: usize = 30;
 
-/// The shortest list of moves found that makes room.
+/// Moves that make room: a single move if one is enough, otherwise a prefix of a balancing run.
 pub(super) fn remedy(crowd: &Crowd, nearest: &[Near]) -> Option<Remedy> {
     one_move(crowd, nearest).or_else(|| balancing(crowd))
 }
@@ -28,7 +29,7 @@ fn one_move(crowd: &Crowd, nearest: &[Near]) -> Option<Remedy> {
     nodes.into_iter().find_map(|near| relieve(crowd, near))
 }
 
-/// Moves one instance off a node that lacks something.
+/// Moves one instance off a node that is short of resources.
 fn relieve(crowd: &Crowd, near: &Near) -> Option<Remedy> {
     let state = crowd.filled.state(near.node);
     let mut guests: Vec<InstanceIdx> = state.primaries.iter().chain(&state.secondaries).copied().collect();
@@ -36,7 +37,7 @@ fn relieve(crowd: &Crowd, near: &Near) -> Option<Remedy> {
         let instance = crowd.filled.instance(*i);
         crowd.is_real(*i) && instance.movable && instance.auto_balance
     };
-    // Only what is large enough can make room.
+    // Only an instance at least as large as the shortage can make room.
     let helps = |i: &InstanceIdx| {
         let instance = crowd.filled.instance(*i);
         instance.memory >= near.lack.memory_mib
@@ -67,7 +68,8 @@ fn relocate(crowd: &Crowd, node: NodeIdx, index: InstanceIdx) -> Option<Remedy> 
     let moves = match (instance.template.mirror(), leaves_as_primary) {
         (MirrorClass::None, _) => return None,
         (MirrorClass::External, _) => targets.into_iter().map(Move::FailoverTo).collect::<Vec<_>>(),
-        // The mirror can be made from what can be read only, and nothing can run beside a dead node's.
+        // The only remaining copy of the data is on the primary, so a new mirror can be made only if the
+        // primary is readable. An instance can't run next to a dead secondary.
         (MirrorClass::Internal, true) if !mirror_online => {
             targets.into_iter().map(Move::ReplaceAndFailover).collect()
         }
@@ -94,7 +96,7 @@ fn after_move(crowd: &Crowd, index: InstanceIdx, mov: Move) -> Option<Remedy> {
     crowd.remedy(Action::Moves(vec![Step { instance: index, mov, from, to, score }]), &changed)
 }
 
-/// The first steps of balancing after which one more instance fits; of the group where they are fewest.
+/// First balancing steps after which one more instance fits, in the group that needs the fewest.
 fn balancing(crowd: &Crowd) -> Option<Remedy> {
     let mut best: Option<(Vec<Step>, Cluster)> = None;
     for group in crowd.groups() {

@@ -1,4 +1,4 @@
-//! Which single bound of a policy stands in the way.
+//! Finds the single policy bound that prevents a placement.
 
 use cluster::{Cluster, DiskTemplate, GroupIdx, ISpec, NodeIdx, Policy};
 
@@ -6,7 +6,7 @@ use super::crowd::Crowd;
 use super::remedy::{Action, Bound, PolicyChange, Remedy};
 use crate::capacity::Shape;
 
-/// Changes of one bound of one group that make room, each as small as possible.
+/// Changes to a single bound in a group's policy that make room, each as small as possible.
 pub(super) fn remedies(crowd: &Crowd) -> Vec<Remedy> {
     crowd.groups().into_iter().flat_map(|group| of_group(crowd, group)).collect()
 }
@@ -33,10 +33,10 @@ fn adopt(crowd: &Crowd, change: PolicyChange, policy: Policy) -> Option<Remedy> 
     crowd.remedy(Action::Policy(change), &changed)
 }
 
-/// A figure of a shape, and the bound that it is held against.
+/// Bound, the shape's value for it, and the policy field to compare with.
 type Checked = (Bound, i64, fn(&mut ISpec) -> &mut i64);
 
-/// The only bound that does not allow the shape, and the policy with it changed.
+/// Returns the only bound that rejects the shape, and the policy with that bound changed.
 fn size_bound(
     policy: &Policy,
     group: GroupIdx,
@@ -92,7 +92,7 @@ fn size_bound(
     Some((PolicyChange { group, bound: Bound::Template, from: None, to: None, template }, changed))
 }
 
-/// The least ratio with which one more instance fits, in hundredths.
+/// Smallest ratio, rounded up to hundredths, with which one more instance fits.
 fn ratio(crowd: &Crowd, group: GroupIdx, bound: Bound) -> Option<Remedy> {
     let policy = &crowd.filled.group(group).policy;
     let from = if bound == Bound::VcpuRatio { policy.vcpu_ratio } else { policy.spindle_ratio };
@@ -115,7 +115,7 @@ fn ratio(crowd: &Crowd, group: GroupIdx, bound: Bound) -> Option<Remedy> {
     if !candidates.last().is_some_and(|largest| enough(*largest)) {
         return None;
     }
-    // With a larger ratio no less fits.
+    // A larger ratio never makes fewer instances fit, so binary search works.
     let first = candidates.partition_point(|to| !enough(*to));
     let to = *candidates.get(first)?;
     let change = PolicyChange { group, bound, from: Some(from), to: Some(to), template: None };

@@ -1,68 +1,65 @@
-//! What would make room for more instances.
+//! Changes that make room for more instances.
 
 use cluster::{DiskTemplate, GroupIdx, Node};
 
 use crate::balance::Step;
 
-/// A change that makes room.
+/// A change, and the number of instances it makes room for.
 #[derive(Clone, Debug)]
 pub struct Remedy {
-    /// What to do.
     pub action: Action,
-    /// How many more instances fit then; at most [`MOST_COUNTED`].
+    /// Number of additional instances that fit after the change, at most [`MOST_COUNTED`].
     pub more: usize,
 }
 
-/// One way to make room.
+/// A way to make room.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Some instances are moved, in this order.
+    /// Move instances, in this order.
     Moves(Vec<Step>),
-    /// A bound of a policy is changed.
+    /// Change a policy bound.
     Policy(PolicyChange),
-    /// An unallocable group takes new instances again.
+    /// Let an unallocable group take new instances again.
     AllocPolicy(GroupIdx),
-    /// A node like most of its group joins.
+    /// Add a node like most nodes of its group.
     AddNode(Box<Node>),
-    /// Nodes need not stay redundant: the request is made without the capacity check, and goes to these groups.
+    /// Skip the capacity check and give up redundancy. The instances then go to these groups.
     NoCapacityCheck(Vec<GroupIdx>),
 }
 
-/// No more are counted after a remedy.
+/// Maximum of [`Remedy::more`].
 pub const MOST_COUNTED: usize = 100;
 
-/// A bound of a group's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Virtual CPUs per physical one.
+    /// Virtual CPUs per physical CPU.
     VcpuRatio,
     /// Instance spindles per node spindle.
     SpindleRatio,
-    /// Least or largest memory, MiB.
+    /// Minimum or maximum, MiB.
     Memory,
-    /// Least or largest disk, MiB.
+    /// Minimum or maximum, MiB.
     Disk,
-    /// Least or largest number of virtual CPUs.
+    /// Minimum or maximum.
     Vcpus,
-    /// Least or largest use of spindles.
+    /// Minimum or maximum.
     SpindleUse,
-    /// Least or largest number of disks.
+    /// Minimum or maximum number of disks.
     Disks,
-    /// The allowed disk templates.
+    /// Allowed disk templates.
     Template,
 }
 
-/// A bound that is changed.
+/// A change to one policy bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyChange {
-    /// Whose policy.
+    /// Group whose policy changes.
     pub group: GroupIdx,
-    /// Which bound.
     pub bound: Bound,
-    /// What it is; none for [`Bound::Template`].
+    /// Current value; `None` for [`Bound::Template`].
     pub from: Option<f64>,
-    /// What it must be; none for [`Bound::Template`].
+    /// Required value; `None` for [`Bound::Template`].
     pub to: Option<f64>,
-    /// The template to be allowed, for [`Bound::Template`].
+    /// Template to allow, for [`Bound::Template`].
     pub template: Option<DiskTemplate>,
 }

@@ -1,4 +1,4 @@
-//! A bound of what a pair's score can be, which falls apart into the primary's and the secondary's part.
+//! A lower bound of a pair's score that is the sum of a part for the primary and a part for the secondary.
 
 use cluster::{Cluster, Figures, NodeIdx};
 
@@ -7,8 +7,8 @@ use crate::board::Board;
 use crate::chord::{Chord, Range, SLACK, variance_slack};
 use crate::score::{Counts, DEVIATIONS, LANE_WEIGHT, RESERVED_MEMORY_LANE as RESERVED, Row, row};
 
-/// How a node's new figures move the lanes: by how much, and what that adds to the squared distances from the
-/// mean.
+/// Effect of a node's new figures on the lanes: the change of the value, and the change of the sum of squared
+/// distances from the mean.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Effect {
     moved: Row,
@@ -29,13 +29,13 @@ impl Effect {
     }
 }
 
-/// What exchanging a value adds to the sum of squared distances from the mean.
+/// Change of the sum of squared distances from the mean when `old` is replaced by `new`.
 #[inline]
 fn squares(old: f64, new: f64, mean: f64) -> f64 {
     (new - old) * ((new - mean) + (old - mean))
 }
 
-/// Least and greatest values, lane by lane.
+/// Extremes over a set of effects, lane by lane.
 #[derive(Clone, Copy, Debug)]
 struct Extremes {
     low: Row,
@@ -61,8 +61,8 @@ impl Extremes {
         self.moved[lane] = self.moved[lane].max(moved.abs());
     }
 
-    /// Covers secondaries that reserve more than the list says, because they reserve for the primary already: up to
-    /// all that they reserve now, and the instance's.
+    /// Covers secondaries that reserve more than the list says because they already reserve for the primary:
+    /// up to their entire current reserve plus the new instance's.
     fn include_particular(&mut self, trial: &Trial<'_>, cluster: &Cluster, list: &Secondaries) {
         let possible = list.nodes.iter().zip(&list.verdicts);
         for (node, figures) in possible.filter_map(|(node, verdict)| Some((*node, verdict.as_ref().ok()?))) {
@@ -81,18 +81,18 @@ impl Extremes {
     }
 }
 
-/// A lower bound of a pair's score that falls apart into the primary's and the secondary's part; see
-/// [`crate::minorant`] for the idea.
+/// A lower bound of a pair's score that is the sum of a part for the primary and a part for the secondary.
+/// See [`crate::minorant`] for the idea.
 pub(super) struct Chords {
     /// Slopes of the lanes that secondaries change.
     slopes: Row,
-    /// The chords of these lanes where nothing changes.
+    /// Sum of these lanes' chords if nothing changes.
     at_rest: f64,
     /// Whether secondaries change the lane.
     shared: [bool; 14],
     /// Slack of the variance, per lane.
     slack: Row,
-    /// Whether bounds hold at all.
+    /// Whether bounds hold at all; see [`Board::bounded`].
     bounded: bool,
 }
 
@@ -137,7 +137,7 @@ impl Chords {
         chords
     }
 
-    /// Bound of the scores with a primary, but for what the secondary adds.
+    /// Lower bound of the scores with a primary, without the secondary's contribution.
     pub fn base(&self, trial: &Trial<'_>, cluster: &Cluster, primary: &Primary, list: &Secondaries) -> f64 {
         if !self.bounded {
             return f64::NEG_INFINITY;
@@ -162,7 +162,7 @@ impl Chords {
         total - SLACK * (1.0 + total.abs()) - trial.board.sum_slack(total)
     }
 
-    /// What a secondary adds, at least.
+    /// Minimum contribution of a secondary.
     pub fn worth(&self, cluster: &Cluster, node: NodeIdx, figures: &Figures, effect: &Effect) -> f64 {
         if !self.bounded {
             return 0.0;
@@ -174,19 +174,20 @@ impl Chords {
         lanes + counts + 0.25 * effect.moved[RESERVED]
     }
 
-    /// The least that [`Self::extra`] may be, whatever a secondary reserves already: at most all that it reserves now.
+    /// Minimum of [`Self::extra`] over all existing reservations for the primary, which are at most the
+    /// secondary's entire current reserve.
     pub fn least_extra(&self, trial: &Trial<'_>, cluster: &Cluster, node: NodeIdx, figures: &Figures) -> f64 {
         let memory = cluster.node(node).total_memory;
         let most = cluster.figures(node).reserved_memory + trial.demand.reserved_memory;
         let (usual, most) = (figures.reserved_memory as f64 / memory, most as f64 / memory);
         let mean = trial.board.mean()[RESERVED];
-        // The distance from the mean is least where the range comes nearest to it.
+        // The squared distance from the mean is smallest where the range is closest to it.
         let nearest = mean.clamp(usual, most.max(usual));
         (self.slopes[RESERVED] * squares(usual, nearest, mean)).min(0.0)
     }
 
-    /// What a secondary adds at least beyond [`Self::worth`] because it reserves `reserved` MiB, more than `figures`
-    /// say. That it may fail N+1 for that could only add more.
+    /// Minimum contribution of a secondary beyond [`Self::worth`] because it reserves `reserved` MiB, more
+    /// than `figures` say. Failing N+1 as a result could only add more.
     pub fn extra(
         &self,
         board: &Board,

@@ -1,4 +1,4 @@
-//! Whether groups may be down as planned, found out without the graph and the state that made the plan.
+//! Checks whether groups can be down as planned, without the graph and the state that produced the plan.
 
 use cluster::{Cluster, DiskTemplate, Figures, Instance, InstanceIdx, NodeIdx};
 use thiserror::Error;
@@ -6,38 +6,38 @@ use thiserror::Error;
 use super::group::{RebootGroup, Relocation};
 use super::partition::Evacuation;
 
-/// What is wrong with groups.
+/// Reason why a set of groups is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// A node is in no group, in several, or should not be in any.
+    /// A node to reboot is in no group or in several, or another node is in a group.
     #[error("node {0:?} is not in exactly one group")]
     Membership(NodeIdx),
     /// Both nodes of a mirrored instance would be down.
     #[error("both nodes of instance {0:?} are in one group")]
     BothNodes(InstanceIdx),
-    /// Two nodes of a group would fail over to the same one.
+    /// Two nodes of a group would fail over to the same node.
     #[error("nodes {0:?} and {1:?} of one group fail over to the same node")]
     SharedSecondary(NodeIdx, NodeIdx),
-    /// An instance stays where it must not, or goes where it must not.
+    /// An instance stays on a node that it must leave, or moves to a node that it can't move to.
     #[error("instance {0:?} is not taken to safety")]
     Stranded(InstanceIdx),
-    /// A node receives more than it has room for.
+    /// A node receives more than its capacity.
     #[error("node {0:?} has no room for what it receives")]
     NoRoom(NodeIdx),
 }
 
-/// What groups must respect.
+/// Input of [`verify`].
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
-    /// The nodes to reboot.
+    /// Nodes to reboot.
     pub nodes: &'a [NodeIdx],
-    /// Instances are shut down, so that none fails over.
+    /// Instances are shut down, so nothing fails over.
     pub instances_down: bool,
-    /// What has to move.
+    /// Instances that must move.
     pub evacuation: Evacuation,
 }
 
-/// Checks the groups against the rules, each group alone, since all instances are back before the next.
+/// Checks each group on its own, because all instances return before the next group goes down.
 pub fn verify(cluster: &Cluster, rules: &Rules<'_>, groups: &[RebootGroup]) -> Result<(), Violation> {
     let mut groups_of = vec![0; cluster.nodes.len()];
     for node in groups.iter().flat_map(|group| &group.nodes) {
@@ -86,7 +86,7 @@ impl<'a> Outage<'a> {
         self.down[node.at()]
     }
 
-    /// No mirrored instance loses both nodes; no node has to take over from two.
+    /// No mirrored instance loses both nodes, and no node takes over from two nodes at once.
     fn mirrors(&self, instances_down: bool) -> Result<(), Violation> {
         let mut relieved: Vec<Option<NodeIdx>> = vec![None; self.cluster.nodes.len()];
         for index in self.cluster.instance_indices() {
@@ -107,8 +107,8 @@ impl<'a> Outage<'a> {
         Ok(())
     }
 
-    /// Whether the instance is, after it went `to` another place, where it may be. A pinned instance may only stay, and nothing
-    /// that runs it or must leave it may be down.
+    /// Whether the instance is on allowed nodes after its move to `to`. A pinned instance must stay. If it
+    /// runs, its primary must not be down, and if mirrors must be moved, neither must its secondary.
     fn safe(&self, index: InstanceIdx, to: Option<(NodeIdx, Option<NodeIdx>)>, rules: &Rules<'_>) -> bool {
         let (instance, must) = (self.cluster.instance(index), rules.evacuation);
         if instance.is_pinned() {
@@ -129,7 +129,7 @@ impl<'a> Outage<'a> {
         let (remaining, leaving) = match (primary_down, self.is_down(secondary)) {
             (true, _) => (secondary, instance.primary),
             (_, true) => (instance.primary, secondary),
-            // It could stay. Either of its nodes may run it.
+            // Both nodes stay up, so the move isn't necessary. Either node can run the instance.
             _ if to.is_some_and(|(primary, _)| primary == secondary) => (secondary, instance.primary),
             _ => (instance.primary, secondary),
         };
@@ -141,7 +141,7 @@ impl<'a> Outage<'a> {
         }
     }
 
-    /// Whether every node that stays up has room for all that it receives.
+    /// Whether every node that stays up has the capacity for the instances it receives.
     fn room(&self, relocations: &[Relocation]) -> Result<(), Violation> {
         let mut ledgers: Vec<Ledger> = vec![Ledger::default(); self.cluster.nodes.len()];
         for relocation in relocations {
@@ -168,13 +168,13 @@ impl<'a> Outage<'a> {
     }
 }
 
-/// What a node receives, less what leaves it.
+/// Resources that a node receives, minus the resources that leave it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ledger {
-    /// Instances received to run there.
+    /// Number of received primaries.
     primaries: usize,
     memory: i64,
-    /// Instances received whose disks are on the node.
+    /// Number of received instances with disks on the node.
     stored: usize,
     disk: i64,
     spindles: i64,
@@ -190,7 +190,7 @@ impl Ledger {
 
     fn storage(&mut self, instance: &Instance, sign: i64) {
         let is_local = instance.template.local_storage();
-        // Figures count spindles of all templates, but only local disks are refused for lack of them.
+        // Figures count spindles of all templates, but only local disks are refused for a lack of spindles.
         if is_local || sign < 0 {
             self.spindles += sign * instance.total_spindles().unwrap_or(0);
         }
@@ -202,7 +202,7 @@ impl Ledger {
     }
 
     fn fits_storage(&self, figures: &Figures, exclusive: bool) -> bool {
-        // Who takes over as primary what it mirrored receives nothing new on its disks.
+        // A node that becomes primary of an instance it mirrored receives no new disks.
         let spindles = !exclusive || (!self.unknown_spindles && self.spindles <= figures.free_spindles);
         self.stored == 0 || (self.disk < figures.free_disk && spindles)
     }

@@ -1,39 +1,37 @@
-//! Greedy colourings: nodes of one colour may be down together.
+//! Greedy colorings: nodes with the same color can be down together.
 //!
-//! All three give each vertex the smallest colour that none of its neighbours has yet; they differ in which
-//! vertex comes next.
+//! All three give each vertex the smallest color that its neighbors don't have yet. They differ in the choice
+//! of the next vertex.
 
 use std::collections::BinaryHeap;
 
 use super::graph::ConflictGraph;
 
-/// How the next vertex is chosen.
+/// Choice of the next vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Heuristic {
-    /// The one of the largest degree (Welsh and Powell).
+    /// The vertex with the largest degree (Welsh and Powell).
     LargestFirst,
-    /// The one whose neighbours have most different colours (Brélaz).
+    /// The vertex whose neighbors have the most distinct colors (Brélaz).
     Saturation,
-    /// The one that has most coloured neighbours, repeated ones counted each time.
+    /// The vertex with the most colored neighbors, counting repeated neighbors each time.
     ColouredNeighbours,
 }
 
 impl Heuristic {
-    /// All of them; of colourings with equally few colours, the first is used.
+    /// All heuristics. If several colorings have equally few colors, the first one is used.
     pub const ALL: [Self; 3] = [Self::LargestFirst, Self::Saturation, Self::ColouredNeighbours];
 }
 
-/// A colour for each vertex, such that neighbours differ. Colours are numbered from 0 without gaps.
+/// A color for each vertex, different from its neighbors' colors. Colors are numbered from 0 without gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Colouring {
-    /// Where it comes from.
     pub heuristic: Heuristic,
     colours: usize,
     of: Vec<usize>,
 }
 
 impl Colouring {
-    /// Colours the graph.
     pub fn greedy(graph: &ConflictGraph, heuristic: Heuristic) -> Self {
         let of = match heuristic {
             Heuristic::LargestFirst => largest_first(graph),
@@ -45,12 +43,12 @@ impl Colouring {
         Self { heuristic, colours, of }
     }
 
-    /// How many colours there are.
+    /// Number of colors.
     pub fn colours(&self) -> usize {
         self.colours
     }
 
-    /// The vertices of each colour, ascending.
+    /// Vertices of each color, ascending.
     pub fn classes(&self) -> Vec<Vec<usize>> {
         let mut classes = vec![Vec::new(); self.colours];
         for (vertex, &colour) in self.of.iter().enumerate() {
@@ -60,18 +58,18 @@ impl Colouring {
     }
 }
 
-/// A vertex that has no colour yet.
+/// Marks a vertex without a color.
 const NONE: usize = usize::MAX;
 
-/// Finds smallest free colours.
+/// Finds the smallest free color.
 struct Palette {
-    /// The vertex for which each colour was last found to be taken.
+    /// Last vertex for which each color was taken.
     taken_for: Vec<usize>,
 }
 
 impl Palette {
     fn new(vertices: usize) -> Self {
-        // With so many colours, one is always free.
+        // With one color more than vertices, one is always free.
         Self { taken_for: vec![NONE; vertices + 1] }
     }
 
@@ -85,7 +83,7 @@ impl Palette {
     }
 }
 
-/// By falling degree; of equals, the last vertex comes first.
+/// Colors vertices by descending degree. Ties go to the highest vertex.
 fn largest_first(graph: &ConflictGraph) -> Vec<usize> {
     let mut order: Vec<usize> = (0..graph.vertices()).collect();
     order.sort_by_key(|v| std::cmp::Reverse((graph.neighbours(*v).len(), *v)));
@@ -97,7 +95,7 @@ fn largest_first(graph: &ConflictGraph) -> Vec<usize> {
     of
 }
 
-/// How pressing it is to colour a vertex; of equals, the last vertex comes first.
+/// Priority of an uncolored vertex. Ties go to the highest vertex.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Urgency {
     coloured_neighbours: usize,
@@ -105,7 +103,7 @@ struct Urgency {
     vertex: usize,
 }
 
-/// By the number of coloured neighbours, or of their `distinct` colours; then by degree.
+/// Colors vertices by the number of colored neighbors, or of their `distinct` colors, and then by degree.
 fn by_coloured_neighbours(graph: &ConflictGraph, distinct: bool) -> Vec<usize> {
     let mut palette = Palette::new(graph.vertices());
     let mut of = vec![NONE; graph.vertices()];
@@ -115,7 +113,8 @@ fn by_coloured_neighbours(graph: &ConflictGraph, distinct: bool) -> Vec<usize> {
     let mut colours_near = vec![ColourSet::default(); graph.vertices()];
     let mut queue: BinaryHeap<Urgency> = urgency.iter().copied().collect();
     while let Some(next) = queue.pop() {
-        // Entries are not removed when a vertex becomes more urgent: a coloured one has been here already.
+        // Entries aren't removed when a vertex's priority rises, so the queue can yield a vertex that is
+        // already colored.
         let vertex = next.vertex;
         if of[vertex] != NONE {
             continue;
@@ -132,14 +131,14 @@ fn by_coloured_neighbours(graph: &ConflictGraph, distinct: bool) -> Vec<usize> {
     of
 }
 
-/// A set of small numbers.
+/// A bit set of colors.
 #[derive(Clone, Debug, Default)]
 struct ColourSet {
     words: Vec<u64>,
 }
 
 impl ColourSet {
-    /// Whether it was new.
+    /// Returns whether the color was new.
     fn insert(&mut self, colour: usize) -> bool {
         let (word, bit) = (colour / 64, 1 << (colour % 64));
         if word >= self.words.len() {

@@ -1,8 +1,8 @@
-//! Fewer groups than the reference finds, under the same rules.
+//! Finds fewer groups than the reference under the same rules.
 //!
-//! Three things make the difference: a tabu search for fewer colours; several orders in which the nodes of a
-//! colour claim the room that there is; and groups that are dissolved when others can take in all their nodes.
-//! Nodes that are not to be rebooted take no part.
+//! Three techniques make the difference: a tabu search for fewer colors; several orders in which the nodes of
+//! a color claim the available capacity; and dissolving groups whose nodes all fit into others. Nodes that
+//! aren't rebooted are ignored.
 
 use std::cmp::Reverse;
 
@@ -15,10 +15,10 @@ use super::workbench::Workbench;
 use super::{RebootError, RebootGroup, tabu};
 use crate::Search;
 
-/// How often a node may be cleared while groups are dissolved.
+/// Limit on how often nodes are cleared while dissolving groups.
 const CLEARINGS: usize = 100_000;
 
-/// The fewest groups that are found; their order means nothing.
+/// Returns the fewest groups found, in no particular order.
 pub(super) fn groups(
     cluster: &Cluster,
     graph: &ConflictGraph,
@@ -30,7 +30,7 @@ pub(super) fn groups(
     let fewer = tabu::recolour(&simple, greedy.clone(), tabu::clique(&simple));
     let mut packer = Packer { graph: &simple, bench: Workbench::new(cluster, Search::Deep), evacuation };
     let mut best = packer.pack(&fewer);
-    // Where room is short, fewer colours can make more groups.
+    // If capacity is short, fewer colors can lead to more groups.
     if fewer.len() < greedy.len() && best.as_ref().map_or(true, |groups| groups.len() > fewer.len()) {
         let other = packer.pack(&greedy);
         let better = match (&best, &other) {
@@ -45,14 +45,14 @@ pub(super) fn groups(
     best
 }
 
-/// The chosen vertices of each colour, as vertices of the simple graph.
+/// Chosen vertices of each color, as vertices of the simple graph.
 fn chosen_classes(graph: &ConflictGraph, simple: &SimpleGraph, colouring: &Colouring) -> Vec<Vec<usize>> {
     let vertex = |of: &usize| simple.nodes.binary_search(&graph.node(*of)).ok();
     let classes = colouring.classes().into_iter().map(|class| class.iter().filter_map(vertex).collect());
     classes.filter(|class: &Vec<usize>| !class.is_empty()).collect()
 }
 
-/// Makes groups of classes of vertices.
+/// Packs classes of vertices into groups.
 struct Packer<'a> {
     graph: &'a SimpleGraph,
     bench: Workbench<'a>,
@@ -75,7 +75,7 @@ impl Packer<'_> {
         Ok(groups)
     }
 
-    /// The groups of one class, from the order of nodes that gives fewest.
+    /// Groups of a class, from the node order that gives the fewest.
     fn pack_class(&mut self, nodes: &[NodeIdx]) -> Result<Vec<RebootGroup>, RebootError> {
         let mut best = partition(&mut self.bench, nodes, self.evacuation);
         let load = |node: &NodeIdx| self.load(*node);
@@ -96,7 +96,7 @@ impl Packer<'_> {
         best
     }
 
-    /// Memory, then disk, of what has to leave the node.
+    /// Memory and disk that must leave the node, MiB. Compared by memory first.
     fn load(&self, node: NodeIdx) -> (i64, i64) {
         let cluster = self.bench.cluster;
         let state = cluster.state(node);
@@ -107,7 +107,7 @@ impl Packer<'_> {
         (memory, mirrors.map(|i| cluster.instance(*i).disk).sum())
     }
 
-    /// Empties groups into others, the smallest first, as long as that works.
+    /// Dissolves groups, smallest first, as long as all their nodes fit into the remaining groups.
     fn dissolve(&mut self, groups: &mut Vec<RebootGroup>) {
         let mut clearings = CLEARINGS;
         let mut position = 0;
@@ -125,7 +125,7 @@ impl Packer<'_> {
         }
     }
 
-    /// Puts a node into the first group that can take it in.
+    /// Adds a node to the first group that can take it.
     fn insert(&mut self, node: NodeIdx, groups: &mut [RebootGroup], clearings: &mut usize) -> bool {
         for group in groups {
             if group.nodes.iter().any(|other| self.in_conflict(node, *other)) {

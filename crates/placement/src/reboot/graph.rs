@@ -1,27 +1,27 @@
-//! Which nodes may not be down together.
+//! Graph of nodes that must not be down together.
 
 use cluster::{Cluster, DiskTemplate, NodeIdx};
 
-/// The nodes to reboot as vertices, with an edge between two that must not be down at the same time.
+/// Nodes to reboot as vertices, with an edge between two nodes that must not be down at the same time.
 ///
-/// Vertices are all nodes from the first chosen one to the last: the colourings of the reference colour those
-/// between as well, and so must ours. Nodes that are not chosen have no edges.
+/// Vertices are all nodes from the first chosen one to the last, because the reference also colors those in
+/// between, and the results must match. Nodes that aren't chosen have no edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConflictGraph {
     first: NodeIdx,
     instances_down: bool,
     chosen: Vec<bool>,
-    /// Neighbours of each vertex. Pairs of mirrored instances are listed as often as there are such instances, and
-    /// a node can be its own neighbour: the degrees that steer the colourings count both.
+    /// Neighbors of each vertex. The two nodes of a mirrored instance are listed once per such instance, and
+    /// a node can be its own neighbor: the degrees that steer the colorings count both.
     neighbours: Vec<Vec<usize>>,
 }
 
 impl ConflictGraph {
-    /// The graph of the chosen nodes; none if there are none.
+    /// Builds the graph of the chosen nodes; `None` if `chosen` is empty.
     ///
-    /// The two nodes of a mirrored instance are in conflict. So are the primaries of instances that share a
-    /// secondary, since that one would take over the instances of both; unless `instances_down`, when nothing
-    /// fails over (HT-hroller).
+    /// The two nodes of a mirrored instance conflict. Primaries of instances with the same secondary conflict
+    /// as well, because that secondary would have to take over the instances of both, unless
+    /// `instances_down`, in which case nothing fails over (HT-hroller).
     pub fn new(cluster: &Cluster, chosen: &[NodeIdx], instances_down: bool) -> Option<Self> {
         let (first, last) = (*chosen.iter().min()?, *chosen.iter().max()?);
         let mut graph = Self {
@@ -50,7 +50,7 @@ impl ConflictGraph {
         }
     }
 
-    /// Adds each edge that is not there yet, in the order of the secondaries.
+    /// Adds each missing edge, in the order of the secondaries.
     fn join_primaries_of_a_secondary(&mut self, cluster: &Cluster) {
         let vertices = self.neighbours.len();
         let mut served: Vec<Vec<usize>> = Vec::with_capacity(cluster.nodes.len());
@@ -65,7 +65,7 @@ impl ConflictGraph {
             }
             served.push(primaries);
         }
-        // The vertex whose neighbours were last found to include this one.
+        // Last vertex whose neighbors include this one.
         let mut seen_by = vec![usize::MAX; vertices];
         for (vertex, neighbours) in self.neighbours.iter_mut().enumerate() {
             for &neighbour in &*neighbours {
@@ -85,37 +85,35 @@ impl ConflictGraph {
         self.chosen.get(vertex).is_some_and(|chosen| *chosen).then_some(vertex)
     }
 
-    /// How many vertices there are, those of nodes that are not chosen included.
+    /// Number of vertices, including nodes that aren't chosen.
     pub fn vertices(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// The node that a vertex stands for.
     pub fn node(&self, vertex: usize) -> NodeIdx {
         NodeIdx::from_usize(self.first.at() + vertex)
     }
 
-    /// Whether nothing fails over, since instances are shut down.
+    /// Whether instances are shut down, so that nothing fails over.
     pub fn instances_down(&self) -> bool {
         self.instances_down
     }
 
-    /// The chosen nodes, ascending.
+    /// Chosen nodes, ascending.
     pub fn chosen(&self) -> Vec<NodeIdx> {
         (0..self.vertices()).filter(|vertex| self.chosen[*vertex]).map(|vertex| self.node(vertex)).collect()
     }
 
-    /// Whether the node is one of the chosen.
     pub fn has_chosen(&self, node: NodeIdx) -> bool {
         self.chosen_vertex(node).is_some()
     }
 
-    /// The neighbours of a vertex, in the order in which they were found; some more than once.
+    /// Neighbors of a vertex in the order in which they were found. Some occur more than once.
     pub fn neighbours(&self, vertex: usize) -> &[usize] {
         &self.neighbours[vertex]
     }
 
-    /// The chosen vertices alone, each neighbour once: what decides how many colours are needed.
+    /// Chosen vertices alone, with each neighbor once. This graph determines how many colors are needed.
     pub(super) fn simple(&self) -> SimpleGraph {
         let vertices: Vec<usize> = (0..self.vertices()).filter(|v| self.chosen[*v]).collect();
         let mut number = vec![0; self.vertices()];
@@ -136,17 +134,16 @@ impl ConflictGraph {
     }
 }
 
-/// An undirected graph without loops and repeated edges.
+/// An undirected graph without loops or repeated edges.
 #[derive(Clone, Debug)]
 pub(super) struct SimpleGraph {
-    /// Neighbours of each vertex, ascending.
+    /// Neighbors of each vertex, ascending.
     pub neighbours: Vec<Vec<usize>>,
-    /// The node of each vertex, ascending.
+    /// Node of each vertex, ascending.
     pub nodes: Vec<NodeIdx>,
 }
 
 impl SimpleGraph {
-    /// Whether an edge joins the two.
     pub fn adjacent(&self, a: usize, b: usize) -> bool {
         self.neighbours[a].binary_search(&b).is_ok()
     }

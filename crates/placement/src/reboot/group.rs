@@ -1,15 +1,15 @@
-//! Groups of nodes that may be down together.
+//! Groups of nodes that can be down together.
 
 use cluster::{InstanceIdx, NodeIdx};
 use thiserror::Error;
 
-/// Why nodes cannot be grouped.
+/// Reason why nodes can't be grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RebootError {
-    /// A node hosts instances without mirror that fit nowhere else.
+    /// A node hosts instances without a mirror that fit nowhere else.
     #[error("Not enough capacity to move non-redundant instances")]
     NonRedundantCapacity,
-    /// The secondary of an instance cannot take it over.
+    /// The secondary of an instance can't take it over.
     #[error("Failed to migrate instances off nodes")]
     Migration,
     /// A node hosts mirrors that fit nowhere else.
@@ -17,22 +17,20 @@ pub enum RebootError {
     SecondaryCapacity,
 }
 
-/// Where an instance goes while its node is down.
+/// Move of an instance while its node is down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relocation {
-    /// Which instance.
     pub instance: InstanceIdx,
-    /// Its primary, and its secondary if it is mirrored.
+    /// Primary, and secondary if the instance is mirrored.
     pub from: (NodeIdx, Option<NodeIdx>),
-    /// Where they go.
+    /// Primary and secondary after the move.
     pub to: (NodeIdx, Option<NodeIdx>),
 }
 
-/// Nodes that may be down together.
+/// Nodes that can be down together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RebootGroup {
-    /// The nodes.
     pub nodes: Vec<NodeIdx>,
-    /// What has to move first, by instance. Instances that only change sides are not listed.
+    /// Moves to make first, by instance. Instances that only swap primary and secondary aren't listed.
     pub relocations: Vec<Relocation>,
 }

@@ -1,7 +1,7 @@
-//! Rolling reboots: groups of nodes that may be down together (HT-hroller).
+//! Rolling reboots: groups of nodes that can be down together (HT-hroller).
 //!
-//! A graph says which nodes must not be down at the same time; colouring it gives classes of nodes; each class is
-//! split into groups so small that there is room elsewhere for the instances that have to leave.
+//! A graph joins nodes that must not be down at the same time, and coloring it gives classes of nodes. Each
+//! class is split into groups small enough that the instances that have to leave fit elsewhere.
 
 mod check;
 mod colouring;
@@ -23,19 +23,19 @@ pub use group::{RebootError, RebootGroup, Relocation};
 pub use partition::Evacuation;
 use workbench::Workbench;
 
-/// Which nodes to reboot. Offline ones never are.
+/// Selects the nodes to reboot. Offline nodes are never selected.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice<'a> {
-    /// Only those of this group.
+    /// Only nodes of this group.
     pub group: Option<GroupIdx>,
-    /// Only those with one of these tags.
+    /// Only nodes with at least one of these tags.
     pub tags: Option<&'a [String]>,
-    /// Only those on which nothing runs that has no mirror.
+    /// Only nodes whose primaries are all mirrored.
     pub redundant_only: bool,
 }
 
 impl Choice<'_> {
-    /// The nodes, ascending.
+    /// Selected nodes, ascending.
     pub fn nodes(&self, cluster: &Cluster) -> Vec<NodeIdx> {
         let mirrored = |i: &InstanceIdx| cluster.instance(*i).template == DiskTemplate::Drbd;
         let chosen = |index: &NodeIdx| {
@@ -49,7 +49,8 @@ impl Choice<'_> {
     }
 }
 
-/// A pinned instance that would have to leave the node for a reboot: it runs there, or its mirror is moved away.
+/// Finds a pinned instance that would have to leave the node for a reboot, because it runs there or its
+/// mirror must be moved.
 pub fn pinned_to(cluster: &Cluster, node: NodeIdx, evacuation: Evacuation) -> Option<InstanceIdx> {
     let state = cluster.state(node);
     let running = state.primaries.iter().filter(|i| cluster.instance(**i).uses_memory());
@@ -57,7 +58,8 @@ pub fn pinned_to(cluster: &Cluster, node: NodeIdx, evacuation: Evacuation) -> Op
     running.chain(mirrors).copied().find(|i| cluster.instance(*i).is_pinned())
 }
 
-/// Groups the graph's nodes; the largest group comes first, that of the `master` last and the master at its end.
+/// Groups the graph's nodes. The largest group comes first. The `master`'s group comes last, with the master
+/// at its end.
 pub fn plan(
     cluster: &Cluster,
     graph: &ConflictGraph,
@@ -83,7 +85,7 @@ pub fn plan(
     Ok(groups)
 }
 
-/// The groups of a colouring, in the order of the colours.
+/// Groups of a coloring, in the order of the colors.
 fn as_the_reference(
     cluster: &Cluster,
     graph: &ConflictGraph,
@@ -96,15 +98,15 @@ fn as_the_reference(
         let nodes: Vec<NodeIdx> = class.iter().map(|vertex| graph.node(*vertex)).collect();
         groups.extend(partition::partition(&mut bench, &nodes, evacuation)?);
     }
-    // Nodes that were not chosen took part, and could leave a group empty.
+    // The coloring includes nodes that weren't chosen, so a group can become empty.
     for group in &mut groups {
         group.nodes.retain(|node| graph.has_chosen(*node));
     }
     Ok(groups)
 }
 
-/// The deep search's groups, unless the reference's are fewer and keep the rules. They can break these
-/// where nodes that are not to be rebooted took part, and in a full evacuation.
+/// Returns the deep search's groups, unless the reference finds fewer and they keep the rules. The
+/// reference's groups can break the rules if nodes that aren't rebooted took part, and in a full evacuation.
 fn fewest(
     cluster: &Cluster,
     graph: &ConflictGraph,
@@ -121,7 +123,7 @@ fn fewest(
     });
     let exact = exact.ok().filter(|groups| verify(cluster, &rules, groups).is_ok());
     match (exact, deep) {
-        // The reference's groups can contain moves that nobody needs.
+        // On a tie the deep search wins, because the reference's groups can contain unnecessary moves.
         (Some(exact), Ok(deep)) if exact.len() < deep.len() => Ok(exact),
         (Some(exact), Err(_)) => Ok(exact),
         (_, deep) => deep,

@@ -1,20 +1,21 @@
-//! Splitting nodes that may be down together into groups for whose instances there is room elsewhere.
+//! Splits nodes that can be down together into groups whose instances fit elsewhere.
 
 use cluster::NodeIdx;
 
 use super::group::{RebootError, RebootGroup};
 use super::workbench::{Role, Workbench};
 
-/// What must be moved off the nodes before they go down.
+/// Instances and mirrors that must move off the nodes before they go down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evacuation {
-    /// Instances without a mirror: they have nowhere to fail over to.
+    /// Instances without a mirror, which can't fail over.
     pub non_redundant: bool,
-    /// Mirrors, after a migration of whatever runs on the nodes.
+    /// Mirrors, after all running instances have migrated off the nodes.
     pub secondaries: bool,
 }
 
-/// The nodes in as few groups as first come, first served makes of them. The workbench is left as it was.
+/// Partitions the nodes into as few groups as a first-come, first-served pass can. The workbench is unchanged
+/// on return.
 pub(super) fn partition(
     bench: &mut Workbench<'_>,
     nodes: &[NodeIdx],
@@ -34,7 +35,7 @@ pub(super) fn partition(
     done.map(|()| groups)
 }
 
-/// What follows for a group whose instances without mirror are away.
+/// Handles the mirrors of a group whose unmirrored instances have already moved, and adds its groups.
 fn finish(
     bench: &mut Workbench<'_>,
     nodes: &[NodeIdx],
@@ -54,11 +55,11 @@ fn finish(
     split(bench, nodes, Role::Secondary, RebootError::SecondaryCapacity, &mut add)
 }
 
-/// What to do with a group while its instances are away.
+/// Callback for a group while its instances are away.
 type Then<'f> = &'f mut dyn FnMut(&mut Workbench<'_>, &[NodeIdx]) -> Result<(), RebootError>;
 
-/// Fills a group with every node for whose instances there still is room, then another with the rest, and so on.
-/// The instances are back before the next group.
+/// Fills a group with every node whose instances still fit elsewhere, then another group with the remaining
+/// nodes, and so on. All instances return before the next group.
 fn split(
     bench: &mut Workbench<'_>,
     nodes: &[NodeIdx],
@@ -81,7 +82,7 @@ fn split(
     Ok(())
 }
 
-/// Clears one node after the other as far as there is room; the nodes that are clear, and the others.
+/// Clears one node after another while capacity lasts. Returns the cleared nodes and the remaining ones.
 fn clear_first_come(
     bench: &mut Workbench<'_>,
     nodes: &[NodeIdx],

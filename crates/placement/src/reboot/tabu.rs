@@ -1,25 +1,25 @@
-//! Fewer colours by tabu search on partial colourings (Blöchliger and Zufferey's `PartialCol`).
+//! Reduces the number of colors by tabu search on partial colorings (Blöchliger and Zufferey's `PartialCol`).
 //!
-//! A partial colouring never gives neighbours the same colour, but leaves some vertices without. A step colours
-//! one of these and uncolours the neighbours in the way; for a while, those may not get that colour back. Once
-//! no vertex is left over, one colour less is tried.
+//! In a partial coloring, neighbors never have the same color, but some vertices have no color. A step colors
+//! one of these and uncolors the conflicting neighbors, which may not get that color back for a while. Once
+//! every vertex has a color, the search tries one color less.
 
 use super::graph::SimpleGraph;
 use crate::dice::Dice;
 
-/// How many entries of tables may be looked at, at most. Work is counted rather than timed, so that the result is
-/// the same on every machine.
+/// Maximum number of table entries to look at. Work is counted rather than timed so that the result is the
+/// same on every machine.
 const MOST_WORK: u64 = 3_000_000_000;
-/// The same for small graphs, in multiples of the size of the tables and of the number of vertices.
+/// Limit for small graphs, in multiples of the table size times the number of vertices.
 const WORK_PER_SIZE: u64 = 2_000;
-/// The share of the work that goes into the first attempt at a number of colours. Each further one may take twice
-/// as much: how long a search takes varies so widely that it is better to begin again than to go on.
+/// The first attempt at a number of colors gets 1/64 of the work. Each further attempt gets twice as much as
+/// the one before: search times vary so widely that restarting is better than continuing.
 const FIRST_ATTEMPT: u64 = 64;
-/// What a step costs beside looking at tables.
+/// Fixed cost of a step, in addition to the table entries it looks at.
 const STEP: u64 = 64;
 
-/// The vertices of each colour, with fewer colours than `classes` if such a colouring is found. Below `fewest`,
-/// none is looked for.
+/// Returns the vertices of each color, with fewer colors than `classes` if such a coloring is found. The
+/// search stops at `fewest` colors.
 pub(super) fn recolour(graph: &SimpleGraph, classes: Vec<Vec<usize>>, fewest: usize) -> Vec<Vec<usize>> {
     let vertices = graph.neighbours.len() as u64;
     let mut work = (WORK_PER_SIZE * vertices * vertices * classes.len() as u64).min(MOST_WORK);
@@ -34,7 +34,7 @@ pub(super) fn recolour(graph: &SimpleGraph, classes: Vec<Vec<usize>>, fewest: us
     best
 }
 
-/// Takes from `work` what it needs.
+/// Deducts its cost from `work`.
 fn one_colour_less(
     graph: &SimpleGraph,
     classes: &[Vec<usize>],
@@ -64,10 +64,11 @@ fn one_colour_less(
     None
 }
 
-/// How long a colour is tabu, in percent of the number of uncoloured vertices; another in each attempt.
+/// Duration for which a color is tabu, in percent of the number of uncolored vertices. Successive attempts
+/// cycle through the values.
 const TENURE_PERCENT: [usize; 3] = [60, 200, 30];
 
-/// A vertex without colour.
+/// Color of an uncolored vertex.
 const NONE: usize = usize::MAX;
 
 struct PartialColouring<'g> {
@@ -75,20 +76,21 @@ struct PartialColouring<'g> {
     colours: usize,
     of: Vec<usize>,
     uncoloured: Vec<usize>,
-    /// For each vertex, and within that for each colour: how many neighbours have it.
+    /// Number of neighbors with each color, by vertex and then color.
     near: Vec<u32>,
-    /// In the same order: the last step in which the vertex may not get the colour.
+    /// Last step in which the vertex may not get the color, by vertex and then color.
     tabu_until: Vec<u64>,
     now: u64,
-    /// The fewest vertices that ever were without colour.
+    /// Fewest uncolored vertices so far.
     record: usize,
-    /// How long a colour is tabu, in percent of the number of uncoloured vertices.
+    /// See [`TENURE_PERCENT`].
     tenure_percent: usize,
     dice: Dice,
 }
 
 impl<'g> PartialColouring<'g> {
-    /// Uncolours a small class: the smallest in the first attempt, another in each further one.
+    /// Uncolors a small class: the smallest in the first attempt, the next larger one in each further
+    /// attempt.
     fn without_a_class(graph: &'g SimpleGraph, classes: &[Vec<usize>], attempt: usize) -> Self {
         let vertices = graph.neighbours.len();
         let colours = classes.len().saturating_sub(1);
@@ -129,7 +131,7 @@ impl<'g> PartialColouring<'g> {
         }
     }
 
-    /// Colours one vertex. Returns how much work it was.
+    /// Colors one vertex and returns the work done.
     fn step(&mut self) -> u64 {
         self.now += 1;
         let mut work = STEP + (self.uncoloured.len() * self.colours) as u64;
@@ -138,7 +140,7 @@ impl<'g> PartialColouring<'g> {
         self.of[vertex] = colour;
         self.count_near(vertex, colour, true);
         let graph = self.graph;
-        // As long as many are uncoloured, colours should not come back soon.
+        // The more vertices are uncolored, the longer a color stays tabu.
         let tenure = self.dice.below(10) + self.uncoloured.len() * self.tenure_percent / 100;
         for &neighbour in &graph.neighbours[vertex] {
             if self.of[neighbour] == colour {
@@ -153,7 +155,8 @@ impl<'g> PartialColouring<'g> {
         work + 2 * graph.neighbours[vertex].len() as u64
     }
 
-    /// The position of an uncoloured vertex, and a colour, that put fewest neighbours out; one of equals by chance.
+    /// Chooses the position of an uncolored vertex and the color that conflict with the fewest neighbors.
+    /// Ties are broken at random.
     fn choose(&mut self) -> Option<(usize, usize)> {
         let mut best = None;
         let (mut least, mut equals) = (u32::MAX, 0);
@@ -164,7 +167,7 @@ impl<'g> PartialColouring<'g> {
                 if in_the_way > least {
                     continue;
                 }
-                // A new record is welcome in any case.
+                // A new record is accepted even if it is tabu.
                 let left_over = self.uncoloured.len() - 1 + in_the_way as usize;
                 if until >= self.now && left_over >= self.record {
                     continue;
@@ -190,7 +193,7 @@ impl<'g> PartialColouring<'g> {
     }
 }
 
-/// The size of a clique: no colouring has fewer colours.
+/// Size of a clique found greedily. No coloring has fewer colors.
 pub(super) fn clique(graph: &SimpleGraph) -> usize {
     let degree = |vertex: usize| graph.neighbours[vertex].len();
     let from = |first: usize| {
@@ -223,7 +226,7 @@ mod tests {
         SimpleGraph { neighbours, nodes: (0..vertices).map(NodeIdx::from_usize).collect() }
     }
 
-    /// Mycielski's graph on a cycle of five: no triangle, and four colours needed.
+    /// Mycielski's graph on a cycle of five: it has no triangle but needs four colors.
     fn groetzsch() -> SimpleGraph {
         let mut edges = Vec::new();
         for v in 0..5 {

@@ -1,22 +1,22 @@
-//! A cluster on which relocations are tried out, and taken back.
+//! A cluster on which relocations are tried and rolled back.
 //!
-//! Only what forced placement looks at is kept: it fails where memory, disk or spindles run out, and asks
-//! neither for reserves nor for tags. So reserves are not followed here.
+//! It tracks only the inputs of forced placement, which fails if memory, disk or spindles run out and ignores
+//! reserves and tags. So reserves aren't updated here.
 
 use cluster::{Cluster, DiskTemplate, Figures, InstanceIdx, NodeIdx, TagEffect};
 
 use super::group::Relocation;
 use crate::Search;
 
-/// What is stored under a node's index.
+/// Record stored under a node's index.
 #[derive(Clone, Debug)]
 struct Slot {
-    /// Whose record it is; see [`Workbench::replace_secondary`].
+    /// Node that the record describes. It can differ from the index; see [`Workbench::replace_secondary`].
     owner: NodeIdx,
     figures: Figures,
-    /// The most recent last.
+    /// Most recent last.
     primaries: Vec<InstanceIdx>,
-    /// The most recent last.
+    /// Most recent last.
     secondaries: Vec<InstanceIdx>,
 }
 
@@ -29,29 +29,29 @@ enum Before {
     Places(InstanceIdx, Places),
 }
 
-/// What an instance needs its nodes for.
+/// Instances to clear from a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Instances without a mirror that run on the node.
+    /// Primaries without a mirror.
     NonRedundantPrimary,
     /// Mirrors on the node.
     Secondary,
 }
 
-/// A point in time to go back to.
+/// A point in the journal to roll back to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark(usize);
 
-/// The state of a cluster while relocations are planned.
+/// State of a cluster while relocations are planned.
 #[derive(Debug)]
 pub(super) struct Workbench<'a> {
     pub cluster: &'a Cluster,
     slots: Vec<Slot>,
     places: Vec<Places>,
     journal: Vec<Before>,
-    /// The online nodes of each group.
+    /// Online nodes of each group.
     online: Vec<Vec<NodeIdx>>,
-    /// Whether a node may receive instances.
+    /// Whether each node can receive instances.
     open: Vec<bool>,
     search: Search,
 }
@@ -82,12 +82,11 @@ impl<'a> Workbench<'a> {
         }
     }
 
-    /// The present.
     pub fn mark(&self) -> Mark {
         Mark(self.journal.len())
     }
 
-    /// Takes back what was done since.
+    /// Undoes all changes since `to`, except which nodes are open.
     pub fn roll_back(&mut self, to: Mark) {
         while self.journal.len() > to.0 {
             match self.journal.pop() {
@@ -105,18 +104,18 @@ impl<'a> Workbench<'a> {
         }
     }
 
-    /// Lets a node receive nothing.
+    /// Stops a node from receiving instances.
     pub fn close(&mut self, node: NodeIdx) {
         self.open[node.at()] = false;
     }
 
-    /// Lets a node receive instances again, if it is online.
+    /// Lets a node receive instances again if it is online.
     pub fn reopen(&mut self, node: NodeIdx) {
         self.open[node.at()] = self.cluster.node(node).online();
     }
 
-    /// Relocates all instances that are on the node in that role, except pinned ones; whether there was room for all. The
-    /// node itself must be closed.
+    /// Relocates all instances with `role` on the node, except pinned ones, and returns whether they all fit
+    /// elsewhere. The node itself must be closed.
     pub fn clear(&mut self, node: NodeIdx, role: Role) -> bool {
         let slot = &self.slots[node.at()];
         let group = self.cluster.node(slot.owner).group;
@@ -145,7 +144,7 @@ impl<'a> Workbench<'a> {
         self.cluster.instance(instance).template == DiskTemplate::Drbd
     }
 
-    /// Moves an instance without mirror; whether the target has room.
+    /// Moves an instance without a mirror. Returns whether it fits on the target.
     fn move_primary(&mut self, index: InstanceIdx, target: NodeIdx) -> bool {
         let demand = self.cluster.instance(index).demand();
         let slot = &self.slots[target.at()];
@@ -162,8 +161,9 @@ impl<'a> Workbench<'a> {
         true
     }
 
-    /// Makes the secondary of every mirrored instance that runs on the nodes its primary, and the other way round;
-    /// whether that is possible. No instance migrates twice, even if both its nodes are among these, and pinned ones stay.
+    /// Swaps primary and secondary of every mirrored instance that runs on `nodes`, and returns whether that
+    /// is possible. No instance migrates twice, even if both its nodes are among `nodes`. Pinned instances
+    /// stay.
     pub fn migrate_all(&mut self, nodes: &[NodeIdx]) -> bool {
         let primaries = nodes.iter().flat_map(|node| self.slots[node.at()].primaries.iter().rev().copied());
         let migrates = |i: &InstanceIdx| self.is_mirrored(*i) && !self.cluster.instance(*i).is_pinned();
@@ -194,11 +194,11 @@ impl<'a> Workbench<'a> {
         true
     }
 
-    /// Moves an instance's mirror; whether the target can take it.
+    /// Moves an instance's mirror. Returns whether the target can take it.
     ///
-    /// The reference stores the record of the *primary* under the old secondary's index, less the mirror. Nothing
-    /// goes to that node any more, but in odd clusters the record is read again, and instances are moved that are
-    /// elsewhere. The exact search keeps that.
+    /// The reference stores the record of the *primary* under the old secondary's index, without the mirror.
+    /// That node receives nothing anymore, but in unusual clusters the record is read again, and instances
+    /// are moved that are on another node. The exact search reproduces this.
     fn replace_secondary(&mut self, index: InstanceIdx, target: NodeIdx) -> bool {
         let (primary, Some(secondary)) = self.places[index.at()] else { return false };
         if target == primary {
@@ -236,7 +236,7 @@ impl<'a> Workbench<'a> {
         remove_most_recent(&mut slot.secondaries, index);
     }
 
-    /// The slot, to be changed: what it was is remembered.
+    /// Slot for modification. Its previous state is added to the journal.
     fn change(&mut self, node: NodeIdx) -> &mut Slot {
         self.journal.push(Before::Slot(node, Box::new(self.slots[node.at()].clone())));
         &mut self.slots[node.at()]
@@ -247,7 +247,8 @@ impl<'a> Workbench<'a> {
         self.journal.push(Before::Places(index, before));
     }
 
-    /// Where instances are other than in the cluster, ascending; but for those that merely changed sides.
+    /// Instances that are on other nodes than in the cluster, ascending. Instances that only swapped primary
+    /// and secondary are left out.
     pub fn relocations(&self) -> Vec<Relocation> {
         let moved = self.journal.iter().filter_map(|before| match before {
             Before::Places(index, _) => Some(*index),

@@ -1,4 +1,4 @@
-//! Verdicts while some groups have no table of slots: few have one in tests.
+//! Verdicts if some groups have no table of slots. In tests, few groups have one.
 
 use cluster::{Cluster, GroupIdx, Instance, InstanceIdx, NodeIdx, Outcome};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use proptest::sample::Index;
 use super::*;
 use crate::generate::{Recipe, cases, load, recipes_of};
 
-/// A cluster on which nothing fails over, with exclusive storage in the first group or nowhere.
+/// A cluster where nothing fails over, with exclusive storage in the first group or nowhere.
 fn countable(recipe: &Recipe, exclusive: bool) -> Cluster {
     let mut parts = recipe.parts();
     parts.instances.retain(|instance| instance.secondary.is_none());
@@ -41,7 +41,7 @@ proptest! {
         let mut copy = cluster.instances[pick.index(cluster.instances.len())].clone();
         copy.forthcoming = forthcoming;
         let mut kept = Redundancy::new(&mut cluster, &nodes);
-        // Each placement brings another size, so that tables grow too large on the way.
+        // Each placement adds a new size, so tables grow too large along the way.
         for _ in 0..6 {
             let inquiry = kept.inquiry(&cluster, &copy, None);
             let outcomes = everywhere(&cluster, &copy);

@@ -1,19 +1,19 @@
-//! Making a plan shorter: no instance moves twice without need.
+//! Shortens a plan: no instance moves twice without need.
 
 use cluster::{Instance, InstanceIdx, MirrorClass, Move, NodeIdx};
 
 use super::Site;
 use super::violations::Measure;
 
-/// A plan: instances and their moves, in order.
+/// Instances and their moves, in order.
 type Plan = Vec<(InstanceIdx, Move)>;
 
-/// The nodes of an instance.
+/// Primary and secondary of an instance.
 type Place = (NodeIdx, Option<NodeIdx>);
 
-/// Shortens a plan that leads from `start` to `reached`, without reaching less.
+/// Shortens a plan that leads from `start` to `reached` without ending up worse.
 ///
-/// Of two moves of one instance, either is left out, or both become one.
+/// Of two moves of the same instance, either one is dropped, both are merged into one, or both are dropped.
 pub(super) fn tidy(start: &Site, plan: &mut Plan, reached: Measure) {
     let mut reached = reached;
     while let Some((shorter, measure)) = shortened(start, plan, reached) {
@@ -27,7 +27,7 @@ fn shortened(start: &Site, plan: &Plan, reached: Measure) -> Option<(Plan, Measu
     again.find_map(|(first, second)| {
         let mut variants = variants(start, plan, first, second);
         if starts_instance(start, plan, first) {
-            // Only the move that follows may be left out.
+            // Only the later move may be dropped.
             variants.truncate(1);
         }
         variants.into_iter().find_map(|variant| {
@@ -38,7 +38,7 @@ fn shortened(start: &Site, plan: &Plan, reached: Measure) -> Option<(Plan, Measu
     })
 }
 
-/// Whether a move starts an instance that is down: that must not wait for a copy.
+/// Whether a move starts an instance that is down. Such a start must not wait for a copy.
 fn starts_instance(start: &Site, plan: &Plan, position: usize) -> bool {
     let index = plan[position].0;
     let earlier = plan[..position].iter().filter(|(other, _)| *other == index).count();
@@ -46,7 +46,7 @@ fn starts_instance(start: &Site, plan: &Plan, position: usize) -> bool {
     places.and_then(|places| places.get(earlier).copied()).is_some_and(|(p, _)| start.cluster.node(p).offline)
 }
 
-/// Positions of a move and the next move of the same instance.
+/// Positions of each move and the next move of the same instance.
 fn pairs(plan: &Plan) -> impl Iterator<Item = (usize, usize)> + '_ {
     plan.iter().enumerate().filter_map(|(first, (instance, _))| {
         let next = plan[first + 1..].iter().position(|(other, _)| other == instance)?;
@@ -54,7 +54,8 @@ fn pairs(plan: &Plan) -> impl Iterator<Item = (usize, usize)> + '_ {
     })
 }
 
-/// Plans without one of two moves, or with one in place of both, early or late.
+/// Plans without one of the two moves, with one direct move in place of both (early or late), or, if they
+/// cancel out, without both.
 fn variants(start: &Site, plan: &Plan, first: usize, second: usize) -> Vec<Plan> {
     let without = |left_out: usize, kept: usize, instead: Option<Move>| {
         let mut variant = plan.clone();
@@ -84,7 +85,7 @@ fn variants(start: &Site, plan: &Plan, first: usize, second: usize) -> Vec<Plan>
     all
 }
 
-/// Where an instance is at first, and after each of its moves.
+/// Places of an instance: at the start, and after each of its moves.
 fn places(start: &Site, plan: &Plan, index: InstanceIdx) -> Option<Vec<Place>> {
     let instance = start.cluster.instance(index);
     let mut place = (instance.primary, instance.secondary);
@@ -103,7 +104,7 @@ fn places(start: &Site, plan: &Plan, index: InstanceIdx) -> Option<Vec<Place>> {
     Some(all)
 }
 
-/// The single move from one place to another, if there is one.
+/// The single move from one place to another, if one exists.
 fn direct(instance: &Instance, from: Place, to: Place) -> Option<Move> {
     if from == to {
         return None;
@@ -127,7 +128,7 @@ fn direct(instance: &Instance, from: Place, to: Place) -> Option<Move> {
     }
 }
 
-/// What a plan leads to, if every move is allowed, possible and makes things better.
+/// Final measure of a plan, if every move is allowed, possible and an improvement.
 fn replay(start: &Site, plan: &Plan) -> Option<Measure> {
     let mut site = start.clone();
     for &(instance, mov) in plan {
@@ -151,7 +152,8 @@ mod tests {
     use super::*;
     use crate::balance::BalanceOptions;
 
-    /// Nodes with these tags, the first few of them offline, and a mirrored instance on the first two.
+    /// One node per list of tags, of which the first `offline` nodes are offline, and a mirrored instance on
+    /// the first two.
     fn site(tags: &[&[&str]], offline: usize) -> Site {
         let node = |(position, tags): (usize, &&[&str])| Node {
             total_memory: 16384.0,

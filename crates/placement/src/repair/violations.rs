@@ -1,4 +1,4 @@
-//! What is to be repaired: the violations, and their measure.
+//! Violations to repair, and their measure.
 
 use std::collections::HashMap;
 
@@ -7,41 +7,24 @@ use cluster::{Cluster, Figures, Instance, InstanceIdx, Node, NodeIdx, Outcome, T
 /// A location tag together with an exclusion tag.
 type LocatedTag = (TagId, TagId);
 
-/// Something that should not be.
+/// A violation that a repair tries to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// An instance has its primary or its mirror on an offline node.
-    Offline {
-        /// The instance.
-        instance: InstanceIdx,
-        /// The node.
-        node: NodeIdx,
-    },
-    /// A node could not take over the instances of some other node.
+    Offline { instance: InstanceIdx, node: NodeIdx },
+    /// A node couldn't take over the instances of some other node.
     N1 {
-        /// The node.
         node: NodeIdx,
-        /// Memory that it lacks, MiB.
+        /// Missing memory, MiB.
         shortage: i64,
     },
-    /// A node has several primaries with an exclusion tag.
-    Conflict {
-        /// The node.
-        node: NodeIdx,
-        /// The tag.
-        tag: TagId,
-    },
-    /// An instance's two nodes share location tags.
-    SharedLocation {
-        /// The instance.
-        instance: InstanceIdx,
-    },
-    /// An instance is not where it wishes to be.
-    UnmetWish {
-        /// The instance.
-        instance: InstanceIdx,
-    },
-    /// Several primaries with an exclusion tag are on nodes with the same location tag.
+    /// Several primaries with the same exclusion tag are on one node.
+    Conflict { node: NodeIdx, tag: TagId },
+    /// An instance's two nodes have location tags in common.
+    SharedLocation { instance: InstanceIdx },
+    /// An instance's primary is outside a desired location.
+    UnmetWish { instance: InstanceIdx },
+    /// Several primaries with the same exclusion tag are on nodes with the same location tag.
     LocatedConflict {
         /// The nodes' tag.
         location: TagId,
@@ -50,25 +33,25 @@ pub enum Violation {
     },
 }
 
-/// A class of violations, the worst first.
+/// Class of violations, from worst to least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Instances and mirrors on offline nodes.
+    /// Primaries and mirrors on offline nodes.
     Offline,
     /// Nodes that fail N+1.
     N1,
-    /// Instances that exclude each other on one node.
+    /// Instances on one node that exclude each other.
     Conflicts,
     /// Instances in unwanted locations.
     Location,
 }
 
-/// How bad things are; less is better, and the classes matter in this order.
+/// Severity of all violations. Less is better, and classes are compared in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Measure {
-    /// What is on offline nodes: primaries; then primaries and mirrors.
+    /// On offline nodes: number of primaries, then of primaries and mirrors.
     pub offline: (i64, i64),
-    /// Redundancy: nodes that fail N+1; then the memory that they lack in total, MiB.
+    /// Redundancy: number of nodes that fail N+1, then their total missing memory, MiB.
     pub n1: (i64, i64),
     /// Primaries beyond the first per node and exclusion tag.
     pub conflicts: i64,
@@ -77,7 +60,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Measures `nodes`, ascending.
+    /// Measures `nodes`, which must be ascending.
     pub fn of(cluster: &Cluster, nodes: &[NodeIdx]) -> Self {
         Gauge::new(cluster, nodes).measure()
     }
@@ -87,7 +70,7 @@ impl Measure {
         self.worse_class(before).is_none()
     }
 
-    /// The worst class that is worse than in `before`.
+    /// The highest class that is worse than in `before`.
     pub fn worse_class(&self, before: &Self) -> Option<Class> {
         [
             (Class::Offline, self.offline > before.offline),
@@ -104,15 +87,15 @@ impl Measure {
         self.offline.0 < before.offline.0
     }
 
-    /// Whether there is no violation at all.
+    /// Whether there are no violations.
     pub fn is_healthy(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The share of one node.
+    /// Contribution of one node.
     ///
-    /// Unlike the score it counts tags on offline nodes as well: taking an instance off such a node must not
-    /// look like a new violation of what was violated there all along.
+    /// Unlike the score, it also counts tags on offline nodes. Otherwise moving an instance off such a node
+    /// would make an old violation look like a new one.
     fn of_node(node: &Node, figures: &Figures) -> Self {
         let mut measure =
             Self { conflicts: figures.tag_conflicts, location: figures.location_score, ..Self::default() };
@@ -135,12 +118,12 @@ impl Measure {
     }
 }
 
-/// Memory that a node lacks to take over the instances of any other node, MiB; positive if it fails.
+/// Memory that a node is missing to take over the instances of any other node, MiB; positive if it fails N+1.
 fn shortage(node: &Node, figures: &Figures) -> i64 {
     figures.reserved_memory + 1 - figures.unallocated_memory(node)
 }
 
-/// The measure of a set of nodes, kept up to date.
+/// Measure of a set of nodes, updated incrementally.
 #[derive(Clone, Debug)]
 pub(super) struct Gauge {
     nodes: Vec<NodeIdx>,
@@ -149,7 +132,7 @@ pub(super) struct Gauge {
 }
 
 impl Gauge {
-    /// Measures `nodes`, ascending.
+    /// Measures `nodes`, which must be ascending.
     pub fn new(cluster: &Cluster, nodes: &[NodeIdx]) -> Self {
         let mut gauge = Self { nodes: nodes.to_vec(), measure: Measure::default(), located: HashMap::new() };
         for &index in nodes {
@@ -167,7 +150,7 @@ impl Gauge {
         self.measure
     }
 
-    /// The measure after a move of an instance.
+    /// Measure after a move of `instance`.
     pub fn after(&self, cluster: &Cluster, instance: &Instance, outcome: &Outcome) -> Measure {
         let mut measure = self.measure;
         for change in outcome.changes().iter().filter(|c| self.nodes.binary_search(&c.node).is_ok()) {
@@ -182,7 +165,7 @@ impl Gauge {
         measure
     }
 
-    /// Takes a move over; `cluster` is as it was before.
+    /// Records a move. `cluster` is the cluster before it.
     pub fn update(&mut self, cluster: &Cluster, instance: &Instance, outcome: &Outcome) {
         self.measure = self.after(cluster, instance, outcome);
         for (pair, step) in located_steps(cluster, instance, outcome) {
@@ -212,7 +195,7 @@ impl Gauge {
         all
     }
 
-    /// Large instances first, while there is room for them; primaries before mirrors.
+    /// Primaries before mirrors, and large instances first, while there is still capacity for them.
     fn offline(&self, cluster: &Cluster) -> Vec<Violation> {
         let mut found = Vec::new();
         for &node in self.nodes.iter().filter(|n| cluster.node(**n).offline) {
@@ -245,7 +228,7 @@ impl Gauge {
         all.extend(pairs.into_iter().map(|(location, tag)| Violation::LocatedConflict { location, tag }));
     }
 
-    /// The instances that could put an end to a violation by moving; none if it is over.
+    /// Instances whose move could end a violation; empty if it has ended.
     pub fn involved(&self, cluster: &Cluster, violation: Violation) -> Vec<InstanceIdx> {
         let with_tag = |node: NodeIdx, tag: TagId| {
             let primaries = cluster.state(node).primaries.iter().copied();
@@ -292,7 +275,7 @@ fn beyond_first(count: i64) -> i64 {
     (count - 1).max(0)
 }
 
-/// How many primaries each pair of tags gains by a move.
+/// Change in the number of primaries of each pair of tags due to a move.
 fn located_steps(cluster: &Cluster, instance: &Instance, outcome: &Outcome) -> Vec<(LocatedTag, i64)> {
     let mut steps: Vec<(LocatedTag, i64)> = Vec::new();
     if instance.primary == outcome.primary || instance.forthcoming {

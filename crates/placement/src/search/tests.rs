@@ -1,4 +1,4 @@
-//! The search finds what trying everything finds, however its work is spread.
+//! The search must find the same move as an exhaustive trial, for any number of threads.
 
 use cluster::{Cluster, Instance, NodeIdx};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use super::*;
 use crate::balance::{BalanceOptions, Step};
 use crate::generate::{self, Recipe, cases, moves, recipes, recipes_of};
 
-/// Options that decide what is tried; steps are always taken.
+/// Options that affect which moves are tried. Every improving step is taken.
 fn options() -> impl Strategy<Value = BalanceOptions> {
     let odds = |p| prop::bool::weighted(p);
     (odds(0.8), odds(0.8), odds(0.2), odds(0.2), odds(0.3)).prop_map(
@@ -27,13 +27,13 @@ fn options() -> impl Strategy<Value = BalanceOptions> {
     )
 }
 
-/// The nodes and instances of the first node's group.
+/// Nodes and instances of the first node's group.
 fn group(cluster: &Cluster) -> (Vec<NodeIdx>, Vec<InstanceIdx>) {
     let group = cluster.nodes[0].group;
     (cluster.nodes_of(group), cluster.instances_of(group))
 }
 
-/// The canonical score of every candidate, in the order of trial, without any bound.
+/// The best move by the canonical score of every candidate, in the order of trial, without any bound.
 fn brute_force(run: &Balancer<'_>) -> Option<(u64, InstanceIdx, Move)> {
     let mut best: Option<(f64, InstanceIdx, Move)> = None;
     for &index in run.instances.iter().filter(|i| run.eligible(**i)) {
@@ -56,7 +56,7 @@ fn found(best: Option<Best>) -> Option<(u64, InstanceIdx, Move)> {
     best.map(|best| (best.score.to_bits(), best.instance, best.mov))
 }
 
-/// The moves of a whole run, with the bits of the scores.
+/// Steps of a whole run, with the bits of their scores.
 fn steps(recipe: &Recipe, options: BalanceOptions, parallel_from: usize) -> Vec<(Step, u64)> {
     let mut cluster = recipe.build();
     let (nodes, instances) = group(&cluster);
@@ -124,8 +124,8 @@ proptest! {
     }
 }
 
-/// Found by the properties above: the bound of a move that evens everything out was 1e-10 rather than 0, so that
-/// all candidates but the first one tried were dropped.
+/// Found by the properties above: the bound of a move to perfect balance was 1e-10 instead of 0, so all
+/// candidates except the first one tried were dropped.
 #[test]
 fn of_moves_to_perfect_balance_the_first_is_found() {
     let mut parts = uneven();
@@ -142,7 +142,8 @@ fn of_moves_to_perfect_balance_the_first_is_found() {
     assert_eq!(found(sieved(&run)), expected);
 }
 
-/// Eleven equal nodes with two equal instances each, but for one that the first has and the last lacks.
+/// Eleven equal nodes with two equal instances each, except that the first has one more and the last has one
+/// less.
 fn uneven() -> generate::Parts {
     let mut nodes = Vec::new();
     let mut instances = Vec::new();

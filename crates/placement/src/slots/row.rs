@@ -1,51 +1,52 @@
-//! The slots of one size, and the claims to them.
+//! Slots of one size, and the claims on them.
 
 use crate::evacuation::{Room, Size, slots_in};
 
-/// More slots than this on one node count as so many; more instances than that are on no node.
+/// Cap on the number of slots per node. No node has more instances than this.
 const MOST_SLOTS: i64 = 1 << 20;
 
 /// The slots of one size.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub size: Size,
-    /// By room.
+    /// Number of slots by room.
     pub slots: Vec<u32>,
     pub total: i64,
-    /// How many rooms have some.
+    /// Number of rooms with at least one slot.
     pub fitting: i64,
-    /// The most in one room.
+    /// Largest number of slots in one room.
     pub most: u32,
-    /// What the instances of counted nodes want, by ascending room.
+    /// Claims of the instances of counted nodes, by ascending room.
     pub claims: Vec<Claim>,
-    /// The greatest claims to what is elsewhere, sure and possible ones, and to rooms.
+    /// Largest claims: on slots surely wanted, on slots possibly wanted, and on rooms. Each includes the
+    /// claimant's own supply, which is lost with its node.
     pub sure: Greatest,
     pub possible: Greatest,
     pub wide: Greatest,
 }
 
-/// How many slots of a size the instances of a lost node want.
+/// Number of slots of a size that the instances of a lost node want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
     pub room: usize,
     pub sure: i64,
     pub possible: i64,
-    /// How many rooms that take the size suffice, too.
+    /// Number of rooms taking the size that would be enough instead.
     pub wide: i64,
 }
 
 impl Claim {
-    /// Whether that suffices, whatever path is taken.
+    /// Whether `left` is enough for any path of the reference.
     pub fn is_met(&self, left: Supply) -> bool {
         left.slots >= self.possible || left.rooms >= self.wide
     }
 }
 
-/// What there is of a size.
+/// Available slots of a size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Supply {
     pub slots: i64,
-    /// Rooms with some.
+    /// Number of rooms with at least one slot.
     pub rooms: i64,
 }
 
@@ -72,7 +73,7 @@ impl std::iter::Sum for Supply {
     }
 }
 
-/// The greatest of some numbers, and the greatest of those of other rooms.
+/// The largest value with its room, and the largest value of all other rooms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Greatest {
     pub value: i64,
@@ -91,7 +92,7 @@ impl Greatest {
         }
     }
 
-    /// The greatest that is not of that room.
+    /// Largest value of any room except `room`.
     pub fn but_of(&self, room: usize) -> i64 {
         if room == self.room { self.second } else { self.value }
     }
@@ -107,17 +108,17 @@ impl Row {
         Self { size, slots, total, fitting, most, claims: Vec::new(), sure, possible, wide }
     }
 
-    /// All that there is.
+    /// Supply of all rooms.
     pub fn supply(&self) -> Supply {
         Supply { slots: self.total, rooms: self.fitting }
     }
 
-    /// What is in one room.
+    /// Supply of one room.
     pub fn supply_in(&self, room: usize) -> Supply {
         Supply::of(i64::from(self.slots[room]))
     }
 
-    /// The claim of instances, of which the one at `last` is the last of this size.
+    /// Claim of `instances` on this size, which occurs last at position `last`.
     pub fn claim(&self, room: usize, instances: &[Size], last: usize) -> Claim {
         Claim {
             room,
@@ -127,13 +128,13 @@ impl Row {
         }
     }
 
-    /// How many slots can be gone when an instance has got its own, after those before it.
+    /// Maximum number of slots used up once an instance has its own, after the instances `before` it.
     pub fn possible(&self, before: &[Size]) -> i64 {
         let most = i64::from(self.most);
         1 + before.iter().map(|other| destroyed(other, &self.size).min(most)).sum::<i64>()
     }
 
-    /// Takes over what a room has now; returns whether claims must be made again.
+    /// Records a room's new capacity. Returns whether claims must be recomputed.
     pub fn set(&mut self, at: usize, room: &Room) -> bool {
         let (old, now) = (self.slots[at], slots(room, &self.size) as u32);
         self.slots[at] = now;
@@ -146,7 +147,7 @@ impl Row {
         !unchanged
     }
 
-    /// Makes the possible claims again, after the most slots in one room changed.
+    /// Recomputes the possible claims after the maximum number of slots in one room changed.
     pub fn claim_again(&mut self, residents: &[Option<Vec<Size>>]) {
         let mut claims = std::mem::take(&mut self.claims);
         for claim in &mut claims {
@@ -157,11 +158,11 @@ impl Row {
         self.claims = claims;
     }
 
-    /// Finds the greatest claims.
+    /// Finds the largest claims.
     pub fn rank(&mut self) {
         (self.sure, self.possible, self.wide) = (Greatest::NONE, Greatest::NONE, Greatest::NONE);
         for claim in &self.claims {
-            // What is on the lost node itself is no use.
+            // Slots on the lost node itself can't be used.
             let own = Supply::of(i64::from(self.slots[claim.room]));
             self.sure.take(own.slots + claim.sure, claim.room);
             self.possible.take(own.slots + claim.possible, claim.room);
@@ -169,9 +170,9 @@ impl Row {
         }
     }
 
-    /// Rooms other than `but` whose instances may want more than is left in total.
+    /// Rooms other than `but` with instances that might want more than is left in total.
     pub fn unsettled(&self, left: Supply, but: usize) -> impl Iterator<Item = usize> + '_ {
-        // Only if the greatest claims are not met need each be looked at.
+        // Individual claims need a check only if the largest ones aren't met.
         let all_met = left.slots >= self.possible.but_of(but) || left.rooms >= self.wide.but_of(but);
         let claims = if all_met { &[] } else { self.claims.as_slice() };
         let wants_more =
@@ -179,7 +180,7 @@ impl Row {
         claims.iter().filter(wants_more).map(|claim| claim.room)
     }
 
-    /// Whether so many slots and rooms fewer might be too few for some.
+    /// Whether losing `gone` slots and rooms might leave too few for some claim.
     pub fn scarce(&self, gone: Supply) -> bool {
         let left = self.supply() - gone;
         left.slots < self.sure.value || (left.slots < self.possible.value && left.rooms < self.wide.value)
@@ -190,20 +191,20 @@ pub(super) fn slots(room: &Room, size: &Size) -> i64 {
     slots_in(room, size).min(MOST_SLOTS)
 }
 
-/// How many slots of size `other` an instance of size `taken` destroys at most.
+/// Maximum number of slots of size `other` that an instance of size `taken` destroys.
 pub(super) fn destroyed(taken: &Size, other: &Size) -> i64 {
     let by = |taken: i64, other: i64| if other == 0 { 0 } else { (taken + other - 1) / other };
     let by_disk = other.disk.map_or(0, |wanted| by(taken.disk.unwrap_or(0), wanted));
     by(taken.memory, other.memory).max(by_disk).min(MOST_SLOTS)
 }
 
-/// The sizes that occur, and where each occurs last.
+/// Distinct sizes, each with its last position.
 pub(super) fn sizes(instances: &[Size]) -> impl Iterator<Item = (usize, Size)> + '_ {
     let last_of_size = |(position, size): &(usize, &Size)| !instances[position + 1..].contains(size);
     instances.iter().enumerate().filter(last_of_size).map(|(position, size)| (position, *size))
 }
 
-/// How many slots of a size instances surely want.
+/// Number of slots of a size that the instances surely want.
 fn sure(instances: &[Size], size: &Size) -> i64 {
     instances.iter().filter(|other| other.covers(size)).count() as i64
 }

@@ -1,18 +1,18 @@
-//! Why the instances of a lost node find room whatever path the reference takes.
+//! Proves that the instances of a lost node fit elsewhere on any path that the reference can take.
 //!
-//! For an instance to be refused, every node that takes it now must have been filled by instances before it. Each
-//! node needs some of them for that: at least as many as the largest that it takes need to use up what it has to
-//! spare. A few nodes that together need more than there are instances before it prove that it is not refused, and
-//! go on proving it until one of them has less room.
+//! For an instance to be refused, earlier instances must have filled every node that takes it now. To fill a
+//! node, they must use up its spare capacity, which takes at least as many instances as are needed if the
+//! largest that fit there come first. If a few nodes together need more than there are earlier instances, the
+//! instance isn't refused. That proof stays valid until one of these nodes has less capacity.
 
 use std::cmp::Reverse;
 
 use crate::evacuation::{Room, Size};
 
-/// A search for a way to fill all rooms ends undecided after so many steps.
+/// Maximum number of steps of a search for a way to fill all rooms. After that, it is undecided.
 const PATIENCE: u32 = 16;
 
-/// Rooms, and which have most memory.
+/// Rooms, and their order by memory.
 #[derive(Debug)]
 pub(super) struct Rooms {
     rooms: Vec<Room>,
@@ -27,7 +27,7 @@ impl Rooms {
         Self { rooms, order }
     }
 
-    /// The rooms that take that size.
+    /// Rooms that take the size.
     fn taking(&self, size: &Size) -> impl Iterator<Item = usize> + '_ {
         let size = *size;
         let roomy = self.order.iter().copied().take_while(move |room| self.rooms[*room].memory > size.memory);
@@ -35,16 +35,16 @@ impl Rooms {
     }
 }
 
-/// The rooms that prove that a node can be emptied, and what each must have free at least.
+/// Rooms that prove that a node can be evacuated, each with the minimum it must have free.
 #[derive(Clone, Debug)]
 pub(super) struct Witness(Vec<(usize, Room)>);
 
 impl Witness {
-    /// A witness for instances from room `own`, which are placed in this order, if there is one.
+    /// Finds a witness for instances of room `own`, which are placed in this order.
     pub fn find(instances: &[Size], rooms: &Rooms, own: usize) -> Option<Self> {
         let mut relied: Vec<usize> = Vec::new();
         for (position, size) in instances.iter().enumerate() {
-            // Later ones of the same size are worse off.
+            // A later instance of the same size is harder to place, so it covers this one.
             if instances[position + 1..].contains(size) {
                 continue;
             }
@@ -69,18 +69,18 @@ impl Witness {
         Some(Self(relied.into_iter().map(|room| (room, rooms.rooms[room])).collect()))
     }
 
-    /// Whether it still proves anything if a room is like this.
+    /// Whether the proof stays valid if the room at `at` has the capacity `now`.
     pub fn allows(&self, at: usize, now: &Room) -> bool {
         let enough = |least: &Room| now.memory >= least.memory && now.disk >= least.disk;
         self.0.iter().all(|(room, least)| *room != at || enough(least))
     }
 }
 
-/// Instances that are placed before another.
+/// Instances placed before another one.
 struct Before {
-    /// Those that take most memory first.
+    /// Largest memory first.
     by_memory: Vec<Size>,
-    /// The same, with their positions there; those that take most disk first.
+    /// The same instances with their positions in `by_memory`, largest disk first.
     by_disk: Vec<(usize, Size)>,
 }
 
@@ -93,14 +93,14 @@ impl Before {
         Self { by_memory, by_disk }
     }
 
-    /// How many of the instances from position `from` a room needs at least to take none of that size any more; one
-    /// more than there are if all are not enough, and 0 if it takes none anyway.
+    /// Minimum number of instances from position `from` on after which a room no longer takes the size. One
+    /// more than their count if even all are not enough, and 0 if the room doesn't take the size anyway.
     fn needed(&self, room: &Room, size: &Size, from: usize) -> usize {
         if !room.takes(size) {
             return 0;
         }
         let count = self.by_memory.len() - from;
-        // Only those count that can be there.
+        // Instances too large for the room don't count.
         let possible = |other: &Size| room.takes(other);
         let memory = self.by_memory[from..].iter().filter(|other| possible(other)).map(|other| other.memory);
         let by_memory = reaching(memory, room.memory - size.memory).unwrap_or(count + 1);
@@ -110,8 +110,8 @@ impl Before {
         by_memory.min(reaching(disks, room.disk - disk).unwrap_or(count + 1))
     }
 
-    /// Whether the instances from position `from` may be put into the rooms, or elsewhere, so that none takes that
-    /// size any more; also if patience ends.
+    /// Whether the instances from position `from` on can be distributed over these rooms and elsewhere so
+    /// that the rooms no longer take the size. Also true if patience runs out.
     fn can_fill(&self, rooms: &mut [Room], size: &Size, from: usize, patience: &mut u32) -> bool {
         let needed: usize = rooms.iter().map(|room| self.needed(room, size, from)).sum();
         if needed == 0 {
@@ -141,7 +141,7 @@ impl Before {
     }
 }
 
-/// How many of the first numbers reach `wanted` in total.
+/// Number of leading values whose sum reaches `wanted`.
 fn reaching(numbers: impl Iterator<Item = i64>, wanted: i64) -> Option<usize> {
     let mut total = 0;
     let mut reached = numbers.enumerate().skip_while(|(_, number)| {
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_fills_one_room_does_not_fill_another() {
-        // The large one fills one of the rooms, but the two small ones not the other.
+        // The large instance fills one of the rooms, but the two small ones don't fill the second.
         let instances = [size(9, 1), size(4, 1), size(4, 1), size(1, 1)];
         assert!(Witness::find(&instances, &rooms(&[(10, 99), (10, 99)]), 7).is_some());
         assert!(Witness::find(&instances, &rooms(&[(10, 99), (9, 99)]), 7).is_none());

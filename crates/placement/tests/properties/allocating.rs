@@ -1,4 +1,4 @@
-//! Allocation finds what trying every node, or pair of nodes, by the formulas' definitions finds.
+//! Allocation must find the same result as trying every node, or pair of nodes, by the formulas' definitions.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use proptest::sample::Index;
 
 use crate::generate::{Recipe, cases, recipes};
 
-/// Sums and variances in which values are exchanged one after another (HT-score).
+/// Sums and variances, updated by exchanging one value after another (HT-score).
 #[derive(Clone)]
 struct Incremental {
     n: f64,
@@ -95,10 +95,10 @@ impl Incremental {
     }
 }
 
-/// A possible placement: score, nodes, and figures.
+/// A possible placement: score and nodes.
 type Found = (f64, Vec<NodeIdx>);
 
-/// All ordered pairs of online nodes of one group.
+/// All ordered pairs of online nodes of the same group.
 fn pairs_of(cluster: &Cluster) -> Vec<(NodeIdx, NodeIdx)> {
     let usable = || cluster.node_indices().filter(|n| cluster.node(*n).online());
     let suits = |p: NodeIdx, s: NodeIdx| p != s && cluster.node(p).group == cluster.node(s).group;
@@ -153,7 +153,7 @@ fn all_evacuable(cluster: &mut Cluster, instance: &Instance, outcome: &cluster::
     all
 }
 
-/// The score with the instance there is that of the cluster that has it.
+/// Scores each target by adding the instance and building a new board.
 fn all_singles(cluster: &mut Cluster, instance: &Instance, targets: &[NodeIdx]) -> Option<Found> {
     let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
     let mut best: Option<Found> = None;
@@ -177,7 +177,7 @@ fn all_singles(cluster: &mut Cluster, instance: &Instance, targets: &[NodeIdx]) 
     best
 }
 
-/// A cluster and a new instance shaped like one of its own.
+/// A cluster and a new instance like one of its own.
 fn request(recipe: &Recipe, pick: Index, drbd: bool) -> (Cluster, Instance) {
     let cluster = recipe.build();
     let mut instance = cluster.instances[pick.index(cluster.instances.len())].clone();

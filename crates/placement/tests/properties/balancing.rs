@@ -1,4 +1,5 @@
-//! Balancing runs: every step improves, keeps what must be kept, and the jobs add up to the steps.
+//! Balancing runs: every step improves the score and keeps the rules, and the job sets contain exactly the
+//! steps.
 
 use cluster::{Cluster, DiskTemplate, InstanceIdx, NodeIdx};
 use placement::balance::{BalanceOptions, Balancer, Step};
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::generate::{cases, recipes};
 
-/// The nodes and instances of the first node's group.
+/// Nodes and instances of the first node's group.
 fn scope(cluster: &Cluster) -> (Vec<NodeIdx>, Vec<InstanceIdx>) {
     let group = cluster.nodes[0].group;
     (cluster.nodes_of(group), cluster.instances_of(group))
@@ -20,7 +21,6 @@ fn run(cluster: &mut Cluster, options: BalanceOptions) -> Vec<Step> {
     std::iter::from_fn(|| run.step()).take(40).collect()
 }
 
-/// Nodes that a step involves.
 fn involved(cluster: &Cluster, step: &Step) -> Vec<NodeIdx> {
     let drbd = cluster.instance(step.instance).template == DiskTemplate::Drbd;
     let old = step.from.1.filter(|_| drbd);
@@ -56,7 +56,7 @@ proptest! {
 
     #[test]
     fn balancing_breaks_nothing_that_was_in_order(recipe in recipes()) {
-        // Whatever is on an offline node is moved by force.
+        // All nodes are online, because instances on offline nodes are moved by force.
         let mut cluster = recipe.recorded().online().build();
         let before = cluster.clone();
         let moved: Vec<InstanceIdx> =
@@ -65,7 +65,7 @@ proptest! {
         for index in cluster.node_indices() {
             let (node, was, is) = (cluster.node(index), before.figures(index), cluster.figures(index));
             prop_assert!(!is.fails_n1 || was.fails_n1, "node {index:?} fails N+1 now");
-            // What was within a limit stays there.
+            // A figure within its limit must stay within it.
             let within = |used: f64, most: f64| used <= most;
             let cpus = |f: &cluster::Figures| within(f.vcpu_ratio(node), node.max_vcpu_ratio);
             prop_assert!(cpus(is) || !cpus(was), "node {index:?} has too many CPUs now");
@@ -129,7 +129,7 @@ proptest! {
     }
 }
 
-/// Whether tags decide where the instance goes, and it does not conflict with itself.
+/// Whether exclusion tags affect the instance's moves and the instance doesn't conflict with itself.
 fn keeps_apart(cluster: &Cluster, index: InstanceIdx) -> bool {
     let instance = cluster.instance(index);
     let mut tags = instance.exclusion_tags.clone();

@@ -1,4 +1,4 @@
-//! Clearing nodes: plans keep all rules, and on small pools they are the best there are.
+//! Clearing nodes: plans keep all rules, and on small pools they are optimal.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use proptest::prelude::*;
 
 use crate::generate::cases;
 
-/// A pool of at most so many nodes and guests.
+/// Maximum size of a pool.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     nodes: usize,
     guests: usize,
-    /// Nodes have as much of each dimension, about.
+    /// Approximate capacity of a node in each dimension.
     capacity: u64,
     redundant: bool,
 }
@@ -70,7 +70,7 @@ fn guest(nodes: usize) -> impl Strategy<Value = Guest> {
     )
 }
 
-/// A pool. Some nodes may have too much on them, and guests may be together that exclude each other.
+/// Random requests. Nodes can be overloaded, and a node can have guests that exclude each other.
 fn requests(extent: Extent) -> impl Strategy<Value = Request> {
     let nodes = prop::collection::vec(node(extent), extent.nodes / 2..=extent.nodes);
     let pool = nodes.prop_flat_map(move |nodes| {
@@ -99,7 +99,8 @@ fn requests(extent: Extent) -> impl Strategy<Value = Request> {
     })
 }
 
-/// The cheapest plan of all, found by trying every choice of nodes and destinations, judged by the checker.
+/// Cost of the cheapest plan, found by trying every choice of nodes and destinations and judged by the
+/// checker.
 fn cheapest(request: &Request) -> Option<u64> {
     let mut best = None;
     // Each node is left alone, cleared, or waited for.
@@ -127,7 +128,7 @@ fn cheapest(request: &Request) -> Option<u64> {
     best
 }
 
-/// Adds the cost of the plan if the guests can be placed somehow: it is the same for all destinations.
+/// Adds the cost of the plan, which doesn't depend on destinations, if the guests can be placed at all.
 fn assign(request: &Request, mut plan: Plan, displaced: &[&Guest], costs: &mut Vec<u64>) {
     let Some((guest, rest)) = displaced.split_first() else {
         plan.cost = price(request, &plan);
@@ -149,7 +150,8 @@ fn assign(request: &Request, mut plan: Plan, displaced: &[&Guest], costs: &mut V
     }
 }
 
-/// Whether the plan passes the check, perhaps with evidence for nodes that the check calls not redundant.
+/// Whether the plan passes the check, possibly after adding refuges for nodes that the check finds not
+/// redundant.
 fn passes(request: &Request, plan: &mut Plan) -> bool {
     match check(request, plan) {
         Err(Violation::NotRedundant { node, .. })
@@ -195,10 +197,9 @@ fn price(request: &Request, plan: &Plan) -> Cost {
     cost
 }
 
-/// Effort without going through all plans.
+/// Effort that doesn't enumerate all plans.
 const HURRIED: Effort =
     Effort { constructing_looks: 4000, improving_looks: 2000, exhaustive_looks: 0, most: u64::MAX };
-/// No effort.
 const CARELESS: Effort =
     Effort { constructing_looks: 0, improving_looks: 0, exhaustive_looks: 0, most: u64::MAX };
 

@@ -1,4 +1,5 @@
-//! Emptying nodes: every step can be made, nothing else suffers, and what stays stays for the reason given.
+//! Draining nodes: every step is possible, no other node suffers, and the reasons for copies that stay are
+//! true.
 
 use cluster::{Cluster, DiskTemplate, InstanceIdx, MirrorClass, Move, NodeIdx, Probe};
 use placement::drain::{DrainOptions, Obstacle, Plan, Purpose, Role, drain};
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::generate::{Recipe, cases, recipes};
 
-/// What to drain of which cluster.
+/// Recipe of a cluster, bits that choose nodes, and options.
 fn questions() -> impl Strategy<Value = (Recipe, u8, DrainOptions)> {
     let purpose = prop_oneof![Just(Purpose::Retire), Just(Purpose::Reboot), Just(Purpose::Lost)];
     let options = (purpose, prop::bool::weighted(0.2), prop::bool::weighted(0.8));
@@ -20,7 +21,7 @@ fn chosen(cluster: &Cluster, bits: u8) -> Vec<NodeIdx> {
     cluster.node_indices().filter(|n| bits >> n.0 & 1 == 1).collect()
 }
 
-/// The cluster before, after, the nodes, and the plan between.
+/// Returns the cluster before and after the drain, the nodes, and the plan.
 fn drained(recipe: &Recipe, bits: u8, options: DrainOptions) -> (Cluster, Cluster, Vec<NodeIdx>, Plan) {
     let mut before = recipe.clone().recorded().build();
     let leaving = chosen(&before, bits);
@@ -34,7 +35,7 @@ fn drained(recipe: &Recipe, bits: u8, options: DrainOptions) -> (Cluster, Cluste
     (before, after, leaving, plan)
 }
 
-/// Whether an instance has its primary (or its mirror) on one of the nodes, and that matters for the purpose.
+/// Whether an instance has its primary (or mirror) on one of the nodes and must leave for this purpose.
 fn concerned(cluster: &Cluster, index: InstanceIdx, role: Role, nodes: &[NodeIdx], purpose: Purpose) -> bool {
     let instance = cluster.instance(index);
     if instance.forthcoming {
@@ -61,13 +62,13 @@ proptest! {
         for step in plan.steps.iter().map(|s| &s.step) {
             let instance = replay.instance(step.instance);
             prop_assert_eq!(step.from, (instance.primary, instance.secondary));
-            // What makes nothing worse is accepted although rules are broken already.
+            // If rules are already broken, moves that make nothing worse are accepted.
             let outcome = Probe::new(&replay, step.instance).judge(step.mov, true);
             prop_assert!(outcome.is_ok(), "{:?}: {:?}", step, outcome);
             let outcome = outcome.unwrap();
             prop_assert_eq!(step.to, (outcome.primary, outcome.secondary));
             let target = step.mov.target().or(step.from.1).unwrap();
-            // What is down may start on a node that it has to leave afterwards.
+            // An instance that is down can start on a node that it has to leave later.
             let is_rescue = step.mov == Move::Failover && !replay.node(step.from.0).readable();
             prop_assert!(replay.node(target).online() && (is_rescue || !leaving.contains(&target)));
             prop_assert!(options.disk_moves || matches!(step.mov, Move::Failover | Move::FailoverTo(_)));
@@ -116,7 +117,7 @@ proptest! {
             let readable = after.node(instance.primary).readable();
             let kinds: &[fn(NodeIdx) -> Move] = match (stay.role, instance.template) {
                 (Role::Primary, DiskTemplate::Drbd) if refusals.targets.total() == 0 => &[],
-                // Nothing is copied from a node that does not work.
+                // Nothing is copied from a dead node.
                 (_, DiskTemplate::Drbd) if !readable => &[Move::ReplacePrimary],
                 (Role::Secondary, _) => &[Move::ReplaceSecondary],
                 (Role::Primary, DiskTemplate::Drbd) => &[Move::ReplaceAndFailover],
@@ -136,7 +137,7 @@ proptest! {
     #[test]
     fn draining_breaks_nothing_that_was_in_order((recipe, bits, options) in questions()) {
         prop_assume!(!options.ignore_soft_errors && options.purpose != Purpose::Lost);
-        // Whatever is on an offline node is moved by force.
+        // All nodes are online, because instances on offline nodes are moved by force.
         let (before, after, leaving, _) = drained(&recipe.online(), bits, options);
         for index in after.node_indices().filter(|n| !leaving.contains(n)) {
             let (node, was, is) = (after.node(index), before.figures(index), after.figures(index));

@@ -1,4 +1,4 @@
-//! Filling a cluster is placing one instance after another.
+//! Filling a cluster must equal placing one instance after another.
 
 use cluster::{Cluster, DiskTemplate, GroupIdx, NodeIdx};
 use placement::allocate::{AllocOptions, Allocator, Scope, Targets, Trials};
@@ -11,7 +11,7 @@ use proptest::sample::Index;
 
 use crate::generate::{Recipe, cases, load, recipes};
 
-/// A shape like that of one of the cluster's instances.
+/// A shape like one of the cluster's instances.
 fn shape_like(cluster: &Cluster, pick: Index, drbd: bool) -> Shape {
     let instance = &cluster.instances[pick.index(cluster.instances.len())];
     Shape {
@@ -25,7 +25,7 @@ fn shape_like(cluster: &Cluster, pick: Index, drbd: bool) -> Shape {
     }
 }
 
-/// A cluster, what to fill it with, and where that may go.
+/// A cluster, a shape to fill it with, and the ground for it.
 fn field(recipe: &Recipe, pick: Index, drbd: bool, options: &CapacityOptions) -> (Cluster, Shape, Ground) {
     let mut cluster = recipe.build();
     let shape = shape_like(&cluster, pick, drbd);
@@ -35,7 +35,7 @@ fn field(recipe: &Recipe, pick: Index, drbd: bool, options: &CapacityOptions) ->
 
 type Nodes = (NodeIdx, Option<NodeIdx>);
 
-/// Where `count` instances go if each is asked for separately, and whether one more would be refused.
+/// Places `count` instances in separate requests. Returns their nodes and whether one more would be refused.
 fn one_by_one(cluster: &mut Cluster, ground: &Ground, shape: &Shape, count: usize) -> (Vec<Nodes>, bool) {
     let options = AllocOptions { ignore_soft_errors: false, capacity_checks: false };
     let Ok(targets) = &ground.targets else { return (Vec::new(), true) };
@@ -53,7 +53,7 @@ fn one_by_one(cluster: &mut Cluster, ground: &Ground, shape: &Shape, count: usiz
     }
 }
 
-/// Where `hail` puts an instance that is asked for alone, in any group or in one that the request names.
+/// Places a single instance as `hail` would, in any group or only in `only`.
 fn asked_alone(cluster: &mut Cluster, shape: &Shape, only: Option<GroupIdx>) -> Option<Nodes> {
     let options = AllocOptions { ignore_soft_errors: false, capacity_checks: true };
     let instance = shape.instance("new");
@@ -85,7 +85,7 @@ proptest! {
         drbd: bool,
         grouped: bool,
     ) {
-        // Other rules hold where all nodes have exclusive storage.
+        // If all nodes have exclusive storage, other rules apply.
         let mut parts = recipe.parts();
         parts.nodes.iter_mut().for_each(|node| node.exclusive_storage = false);
         let mut cluster = load(parts, recipe.style.recorded_n1);

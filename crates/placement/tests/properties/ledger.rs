@@ -1,39 +1,39 @@
-//! A ledger of copies that replays moves with sums of its own: figures that planners keep aren't read.
+//! A ledger of copies that replays moves with its own sums. It doesn't read the figures that planners keep.
 
 use cluster::{Cluster, DiskTemplate, Instance, InstanceIdx, Move, NodeIdx};
 use placement::balance::Step;
 
 pub type Place = (NodeIdx, Option<NodeIdx>);
 
-/// Where everything is, and nothing else.
+/// Nodes of every instance, and no derived state.
 #[derive(Clone)]
 pub struct Ledger<'a> {
     pub cluster: &'a Cluster,
-    /// Record of added instances. Their places follow those of the cluster's instances.
+    /// Record of added instances. In `places`, they follow the cluster's instances.
     shape: Option<&'a Instance>,
     pub places: Vec<Place>,
 }
 
-/// Limits of moves. Each includes those before it.
+/// Limits on moves. Each includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limits {
-    /// Disks are only copied from where they can be read, to nodes that take instances.
+    /// Disks are copied only from readable nodes, to nodes that take instances.
     Data,
     /// Memory and disk suffice.
     Room,
-    /// No rule is broken that was kept.
+    /// No rule is newly broken.
     Rules,
-    /// No figure gets worse that a planner might consider.
+    /// No figure that a planner might consider gets worse.
     Everything,
 }
 
-/// What a plan may do.
+/// Permissions of a plan.
 pub struct Permissions<'a> {
     pub leaving: &'a [NodeIdx],
     pub limits: Limits,
 }
 
-/// Sums over what is on a node.
+/// Sums over the copies on a node.
 pub struct Sums {
     pub free_memory: i64,
     booked_memory: i64,
@@ -56,12 +56,13 @@ impl<'a> Ledger<'a> {
         Self { cluster, shape: None, places }
     }
 
-    /// A ledger to which instances of a shape can be added.
+    /// A ledger to which instances of `shape` can be added.
     pub fn for_shape(cluster: &'a Cluster, shape: &'a Instance) -> Self {
         Self { shape: Some(shape), ..Self::new(cluster) }
     }
 
-    /// Existing instances with their present and first places. `None` for added ones.
+    /// Existing instances with their current and original places. The original place is `None` for added
+    /// ones.
     fn real(&self) -> impl Iterator<Item = (&'a Instance, Place, Option<Place>)> + '_ {
         let known = self.cluster.instances.iter().map(|i| (i, Some((i.primary, i.secondary))));
         let added = self.shape.into_iter().cycle().map(|shape| (shape, None));
@@ -97,7 +98,8 @@ impl<'a> Ledger<'a> {
                 reserved[now.0.at()] += demand.reserved_memory;
             }
             let left = first.map_or(0, copies) - copies(now);
-            // Figures count spindles of all templates, but only local disks are refused for lack of them.
+            // Figures count spindles of all templates, but only local disks are refused for a lack of
+            // spindles.
             if has_local_disks(instance) || left > 0 {
                 sums.free_spindles += instance.total_spindles().unwrap_or(0) * left;
             }
@@ -110,7 +112,7 @@ impl<'a> Ledger<'a> {
         sums
     }
 
-    /// Makes a step. The error says which rule it breaks.
+    /// Makes a step. The error names the broken rule.
     pub fn make(&mut self, step: &Step, may: &Permissions<'_>) -> Result<(), String> {
         let wrong = |what: &str| Err(format!("{what}: {step:?}"));
         if step.from != self.places[step.instance.at()] {
@@ -124,7 +126,7 @@ impl<'a> Ledger<'a> {
         self.put(step.instance, step.to, may).or_else(wrong)
     }
 
-    /// Destination of a move, if it copies from readable disks and to a node that takes instances.
+    /// Destination of a move, if it copies from readable disks to a node that takes instances.
     pub fn destination(
         &self,
         index: InstanceIdx,
@@ -169,7 +171,7 @@ impl<'a> Ledger<'a> {
         Ok(to)
     }
 
-    /// Puts an instance elsewhere. The error says which limit this exceeds.
+    /// Moves an instance. The error names the exceeded limit.
     pub fn put(&mut self, index: InstanceIdx, to: Place, may: &Permissions<'_>) -> Result<(), &'static str> {
         let (cluster, (p, s)) = (self.cluster, self.places[index.at()]);
         let touched: Vec<NodeIdx> = [Some(to.0), to.1].into_iter().flatten().collect();
@@ -221,7 +223,8 @@ impl<'a> Ledger<'a> {
         Ok(())
     }
 
-    /// Adds an instance of the shape, which has no tags. Returns whether its nodes have room and keep the rules.
+    /// Adds an instance of the shape, which has no tags. Returns whether its nodes have the capacity and keep
+    /// the rules.
     pub fn add(&mut self, place: Place) -> bool {
         let Some(shape) = self.shape else { return false };
         let nodes: Vec<NodeIdx> = std::iter::once(place.0).chain(place.1).collect();
@@ -240,7 +243,7 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// Whether the instance takes disk of its nodes.
+/// Whether the instance uses disk space of its nodes.
 pub fn has_local_disks(instance: &Instance) -> bool {
     matches!(instance.template, DiskTemplate::Drbd | DiskTemplate::Plain)
 }

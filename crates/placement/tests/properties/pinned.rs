@@ -1,4 +1,4 @@
-//! Pinned instances keep their nodes, whatever is done about the others.
+//! Pinned instances keep their nodes in every kind of plan.
 
 use cluster::{Cluster, InstanceIdx, NodeIdx, PINNED};
 use placement::Search;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use crate::generate::{Recipe, cases, load, recipes};
 
-/// The cluster with the instances pinned that the bits choose.
+/// Builds the cluster and pins the instances that `bits` select.
 fn build(recipe: &Recipe, bits: u16) -> Cluster {
     let mut parts = recipe.parts();
     for (position, instance) in parts.instances.iter_mut().enumerate() {

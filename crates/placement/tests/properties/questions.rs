@@ -1,4 +1,4 @@
-//! Hypothetical changes and what fits: figures are those of a fresh look, and remedies do what they promise.
+//! `whatif` and `fit`: figures match a fresh load, and remedies make as much room as they promise.
 
 use cluster::{Cluster, DiskTemplate, InstanceIdx, LoadOptions, NodeIdx, Probe};
 use placement::capacity::{CapacityOptions, Shape};
@@ -25,7 +25,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
     )
 }
 
-/// Figures that must come out alike whichever way a cluster came about.
+/// Figures that must not depend on how a cluster was produced.
 fn figures(cluster: &Cluster) -> Vec<(i64, i64, i64, i64, i64)> {
     let figures = cluster.states.iter().map(|s| &s.figures);
     let of = |f: &cluster::Figures| {
@@ -123,7 +123,7 @@ proptest! {
         let memory_mib = factor * shape.memory_mib;
         let shape = Shape { memory_mib, disk_mib: factor * shape.disk_mib, ..shape };
         let fit = fit(&cluster, &FitQuestion { shape, most: 1, rules: CapacityOptions::HAIL });
-        // With nothing placed, the cluster is full as it is.
+        // If nothing was placed, the current cluster is already full.
         prop_assume!(fit.placed.is_empty());
         let instance = shape.instance("");
         for near in fit.nearest.iter().filter(|near| near.role == Role::Primary) {

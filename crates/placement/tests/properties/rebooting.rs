@@ -1,4 +1,4 @@
-//! Rolling reboots: every node gets its turn, and nothing is down that must not be.
+//! Rolling reboots: every node is rebooted, and groups keep the rules.
 
 use cluster::{Cluster, DiskTemplate, NodeIdx};
 use placement::Search;
@@ -11,7 +11,7 @@ use proptest::sample::Index;
 
 use crate::generate::{cases, recipes};
 
-/// What a run asks for.
+/// Options of a run.
 #[derive(Clone, Copy, Debug)]
 struct Wish {
     instances_down: bool,
@@ -65,8 +65,8 @@ proptest! {
 
     #[test]
     fn groups_of_all_online_nodes_respect_the_rules(recipe in recipes(), wish in wishes()) {
-        // Nodes that are not to be rebooted would take part, and break them. So can a full evacuation, which reads wrong
-        // records.
+        // Nodes that aren't rebooted would take part and break the rules. A full evacuation can break them
+        // too, because it reads wrong records.
         let cluster = recipe.online().build();
         let evacuation = Evacuation { secondaries: false, ..wish.evacuation };
         let wish = Wish { one_group: false, evacuation, ..wish };

@@ -1,4 +1,4 @@
-//! Redundancy: the shortcuts say what testing every node says.
+//! Redundancy: the shortcuts must give the same verdicts as testing every node.
 
 use std::cmp::Reverse;
 
@@ -37,7 +37,7 @@ fn placements(cluster: &Cluster, instance: &Instance) -> Vec<Outcome> {
     found
 }
 
-/// A cluster on which nothing fails over, so that slots can be counted.
+/// A cluster where nothing fails over, so that slots can be counted.
 fn without_mirrors(recipe: &Recipe) -> Cluster {
     let mut parts = recipe.parts();
     parts.instances.retain(|instance| instance.secondary.is_none());
@@ -45,7 +45,8 @@ fn without_mirrors(recipe: &Recipe) -> Cluster {
     load(parts, recipe.style.recorded_n1)
 }
 
-/// Whether the instances of a node can be created again, each where it scores best; nothing if some is not to be.
+/// Whether the instances of a node can be created again, each on its best-scoring node; `None` if the
+/// reference would rescue some instance differently.
 fn one_by_one(cluster: &Cluster, node: NodeIdx) -> Option<bool> {
     let mut cluster = cluster.clone();
     let mut instances: Vec<Instance> =
@@ -96,7 +97,7 @@ proptest! {
             let outcomes = placements(&cluster, &copy);
             let Some(outcome) = outcomes.get(step % outcomes.len().max(1)) else { break };
             let inquiry = kept.inquiry(&cluster, &copy, None);
-            // What was found out for placements that are not made must not mislead later.
+            // Knowledge gained from placements that aren't made must not mislead later checks.
             for outcome in outcomes.iter().take(6).chain([outcome]) {
                 let undo = cluster.add(copy.clone(), outcome);
                 let holds = inquiry.holds(&mut cluster, outcome);

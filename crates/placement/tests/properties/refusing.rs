@@ -1,4 +1,4 @@
-//! The NO of `drain`, `whatif` and `fit` on small clusters, checked by exhaustive search.
+//! Refusals by `drain`, `whatif` and `fit` on small clusters, checked by exhaustive search.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -14,10 +14,10 @@ use proptest::test_runner::TestRunner;
 use crate::generate::{Recipe, cases, recipes_of};
 use crate::ledger::{Ledger, Limits, Permissions, Place};
 
-/// Limit of the states that a search visits.
+/// Maximum number of states that a search visits.
 const MOST_STATES: usize = 5_000;
 
-/// All moves to any node.
+/// All kinds of moves to all nodes.
 fn moves(cluster: &Cluster) -> Vec<Move> {
     let kinds: [fn(NodeIdx) -> Move; 5] = [
         Move::FailoverTo,
@@ -30,8 +30,8 @@ fn moves(cluster: &Cluster) -> Vec<Move> {
     std::iter::once(Move::Failover).chain(to).collect()
 }
 
-/// Whether some sequence of moves, of the instances for which `moves_too` holds, leads to the goal. `None` if the search was
-/// cut short.
+/// Whether some sequence of moves of the instances for which `moves_too` holds reaches the goal. `None` if
+/// the search was cut short.
 fn can_reach(
     start: &Ledger<'_>,
     moves: &[Move],
@@ -83,7 +83,7 @@ fn remains(
         }
 }
 
-/// Checks that obstacles other than lack of room hold with unlimited room. Returns their number.
+/// Checks that obstacles other than a lack of capacity hold with unlimited capacity. Returns their number.
 fn check_obstacles(
     cluster: &Cluster,
     leaving: &[NodeIdx],
@@ -98,7 +98,7 @@ fn check_obstacles(
     for stay in plan.stays.iter().filter(is_fixed) {
         let index = stay.instance.at();
         let may = Permissions { leaving, limits: Limits::Data };
-        // A mirror that stays may be what the primary left behind.
+        // A mirror that stays can be the copy that the primary left behind.
         let has_left = |places: &[Place]| {
             let is_there = |role| remains(cluster, index, role, places[index], leaving, options.purpose);
             !is_there(Role::Primary) && (stay.role == Role::Primary || !is_there(Role::Secondary))
@@ -110,7 +110,7 @@ fn check_obstacles(
     Ok(checked)
 }
 
-/// Removes tags and exclusive storage, whose rules the ledger doesn't have.
+/// Disables tags and exclusive storage, whose rules the ledger doesn't have.
 fn plain(recipe: &Recipe) -> Recipe {
     let mut recipe = recipe.recorded();
     (recipe.style.tagged, recipe.style.exclusive) = (false, false);
@@ -193,7 +193,7 @@ fn shapes() -> impl Strategy<Value = Shape> {
     })
 }
 
-/// The largest number of instances of the ledger's shape that fit. `None` if the search was cut short.
+/// Maximum number of instances of the ledger's shape that fit. `None` if the search was cut short.
 fn most_that_fit(start: &Ledger<'_>, places: &[Place]) -> Option<usize> {
     let existing = start.places.len();
     let mut seen = HashSet::new();
@@ -204,7 +204,7 @@ fn most_that_fit(start: &Ledger<'_>, places: &[Place]) -> Option<usize> {
         for place in places {
             let mut next = state.clone();
             if next.add(*place) {
-                // Instances of one shape are interchangeable.
+                // Instances of the same shape are interchangeable.
                 next.places[existing..].sort_unstable();
                 if seen.insert(next.places.clone()) {
                     open.push(next);
@@ -218,7 +218,7 @@ fn most_that_fit(start: &Ledger<'_>, places: &[Place]) -> Option<usize> {
     Some(most)
 }
 
-/// Places for an instance of that template, whether they have room or not.
+/// Places for an instance of `template`, regardless of capacity.
 fn places_for(cluster: &Cluster, template: DiskTemplate) -> Vec<Place> {
     let nodes: Vec<NodeIdx> = cluster.node_indices().filter(|n| !cluster.node(*n).offline).collect();
     if template != DiskTemplate::Drbd {
@@ -229,8 +229,9 @@ fn places_for(cluster: &Cluster, template: DiskTemplate) -> Vec<Place> {
     pairs.filter(is_pair).map(|(p, s)| (p, Some(s))).collect()
 }
 
-/// NO of `whatif`: an instance of a lost node doesn't run or has no mirror, and fewer new instances are placed than were
-/// asked for. Rescues and placements are made as `drain` and `fit` make them, on the changed cluster.
+/// `whatif` refuses in two ways: an instance of a lost node doesn't run or has no mirror, or fewer new
+/// instances are placed than requested. Rescues and placements are made as in `drain` and `fit`, on the
+/// changed cluster.
 #[test]
 fn whatif_refuses_rescues_and_instances_for_which_there_is_no_way() {
     let (stays, refused, too_few) = (Cell::new(0), Cell::new(0), Cell::new(0));

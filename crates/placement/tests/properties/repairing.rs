@@ -1,4 +1,4 @@
-//! Repairs: every move makes something better and nothing worse, and none is made without need.
+//! Repairs: every move is an improvement and makes nothing worse, and no move is unnecessary.
 
 use cluster::{Cluster, InstanceIdx, Move, NodeIdx, Probe};
 use placement::balance::BalanceOptions;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::generate::{cases, recipes};
 
-/// The nodes and instances of the first node's group.
+/// Nodes and instances of the first node's group.
 fn scope(cluster: &Cluster) -> (Vec<NodeIdx>, Vec<InstanceIdx>) {
     let group = cluster.nodes[0].group;
     (cluster.nodes_of(group), cluster.instances_of(group))
@@ -18,7 +18,7 @@ fn run(cluster: &mut Cluster, options: &BalanceOptions) -> Repair {
     repair(cluster, &nodes, &instances, options)
 }
 
-/// The measures at the start and after each move, if every move is possible.
+/// Measures at the start and after each move, if every move is possible.
 fn measures(mut cluster: Cluster, moves: &[(InstanceIdx, Move)], force: bool) -> Option<Vec<Measure>> {
     let (nodes, _) = scope(&cluster);
     let mut measures = vec![Measure::of(&cluster, &nodes)];
@@ -68,7 +68,7 @@ proptest! {
             let moves: Vec<usize> =
                 (0..repair.steps.len()).filter(|at| repair.steps[*at].instance == index).collect();
             let Some(first) = moves.first() else { continue };
-            // What could be started at once is.
+            // An instance that can start immediately does so before the first copy.
             let outcome = Probe::new(&before, index).judge(Move::Failover, false);
             prop_assert!(outcome.is_err() || *first < first_copy || !starts(repair.steps[*first].mov));
         }
@@ -76,7 +76,7 @@ proptest! {
 
     #[test]
     fn a_healthy_cluster_stays_as_it_is(recipe in recipes()) {
-        // Most random clusters are not healthy, but many are once repaired.
+        // Most random clusters aren't healthy, but many are after a repair.
         let mut cluster = recipe.build();
         let first = run(&mut cluster, &BalanceOptions::default());
         prop_assert_eq!(first.before.is_healthy(), first.found.is_empty());
@@ -98,14 +98,14 @@ proptest! {
             if plan.iter().filter(|(other, _)| other == instance).count() < 2 {
                 continue;
             }
-            // What is down starts at once, not with the move that follows.
+            // An instance that is down starts immediately instead of waiting for its next move.
             let is_first = plan[..position].iter().all(|(other, _)| other != instance);
             if is_first && before.node(before.instance(*instance).primary).offline {
                 continue;
             }
             let mut rest = plan.clone();
             rest.remove(position);
-            // Without it, what follows is impossible, harmful on the way, or does not end as much.
+            // Without this move, later moves must be impossible, harmful along the way, or reach less.
             let as_good = measures(before.clone(), &rest, false).is_some_and(|measures| {
                 let improves = |pair: &[Measure]| pair[1] < pair[0] && pair[1].worsens_nothing(&pair[0]);
                 measures.windows(2).all(improves) && measures[measures.len() - 1].worsens_nothing(&repair.after)

@@ -1,4 +1,4 @@
-//! The score board: incremental and from scratch, bounds and exact scores.
+//! The score board: incremental updates against a new board, and bounds against exact scores.
 
 use cluster::{Cluster, InstanceIdx, NodeIdx, Probe};
 use placement::board::Board;
@@ -12,7 +12,7 @@ fn all_nodes(cluster: &Cluster) -> Vec<NodeIdx> {
     cluster.node_indices().collect()
 }
 
-/// The bits of all components, in order.
+/// Bits of all components, in order.
 fn bits(board: &Board) -> [u64; 20] {
     board.values().in_order().map(f64::to_bits)
 }

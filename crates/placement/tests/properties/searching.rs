@@ -1,4 +1,4 @@
-//! The deep search: never worse than the reference's way, never more moves, and every move possible.
+//! The deep search: never worse than greedy balancing, never with more moves, and every move is possible.
 
 use cluster::{Cluster, InstanceIdx, Move, NodeIdx, Probe};
 use placement::balance::{BalanceOptions, Balancer, Step};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::generate::{cases, recipes};
 
-/// The nodes and instances of the first node's group.
+/// Nodes and instances of the first node's group.
 fn scope(cluster: &Cluster) -> (Vec<NodeIdx>, Vec<InstanceIdx>) {
     let group = cluster.nodes[0].group;
     (cluster.nodes_of(group), cluster.instances_of(group))
@@ -19,7 +19,7 @@ fn search(cluster: &mut Cluster, options: &BalanceOptions, deep: &DeepOptions, r
     deep::balance(cluster, &nodes, &instances, options, deep, &mut deep::rounds(rounds))
 }
 
-/// The steps that the reference's way takes, and the score they end with.
+/// Steps of greedy balancing, as the reference does it, and the final score.
 fn greedy(mut cluster: Cluster, options: &BalanceOptions) -> (Vec<Step>, f64) {
     let (nodes, instances) = scope(&cluster);
     let mut run = Balancer::new(&mut cluster, &nodes, &instances, *options);
@@ -27,7 +27,7 @@ fn greedy(mut cluster: Cluster, options: &BalanceOptions) -> (Vec<Step>, f64) {
     (steps, run.score())
 }
 
-/// Any options that say what may move.
+/// Options that restrict moves.
 fn options() -> impl Strategy<Value = BalanceOptions> {
     let switches = prop::array::uniform5(prop::bool::weighted(0.2));
     (switches, prop::option::weighted(0.3, 0..6_usize)).prop_map(
@@ -43,7 +43,7 @@ fn options() -> impl Strategy<Value = BalanceOptions> {
     )
 }
 
-/// Checks a plan as the search's own checker does.
+/// Checks a plan with the search's own checker.
 fn verdict(
     cluster: &Cluster,
     options: &BalanceOptions,

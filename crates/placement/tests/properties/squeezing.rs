@@ -1,4 +1,4 @@
-//! Switching nodes off and on: the plan does what it promises.
+//! Switching nodes off and on: the plan delivers the promised capacity.
 
 use cluster::{Cluster, NodeIdx, Policy, Probe};
 use placement::squeeze::{
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::generate::{Recipe, cases, recipes};
 
-/// A cluster of the recipe, in which what is offline is on standby.
+/// Builds the recipe's cluster with all offline nodes on standby.
 fn build(recipe: &Recipe) -> Cluster {
     let mut cluster = recipe.build();
     for node in cluster.nodes.iter_mut().filter(|node| node.offline) {
@@ -25,7 +25,7 @@ fn options() -> impl Strategy<Value = SqueezeOptions> {
     })
 }
 
-/// Room for so many standard instances' memory on every node that must have it.
+/// Whether every node that counts has memory for more than `factor` standard instances.
 fn has_room(cluster: &Cluster, factor: f64, count_offline: bool) -> bool {
     let wanted = (factor * Policy::default().std.memory_size as f64) as i64;
     let mut counted = cluster.node_indices().filter(|n| count_offline || cluster.node(*n).online());

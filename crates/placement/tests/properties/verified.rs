@@ -1,4 +1,4 @@
-//! Every plan, replayed with the sums of a ledger.
+//! Replays every kind of plan with the sums of a ledger.
 
 use cluster::{Cluster, DiskTemplate, InstanceIdx, LoadOptions, NodeIdx};
 use placement::Search;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use crate::generate::{cases, recipes, recipes_of};
 use crate::ledger::{Ledger, Limits, Permissions, has_local_disks};
 
-/// Replays a plan; the ledger in the end.
+/// Replays a plan and returns the final ledger.
 fn replayed<'a>(
     cluster: &'a Cluster,
     steps: impl IntoIterator<Item = &'a Step>,
@@ -61,7 +61,8 @@ fn wishes() -> impl Strategy<Value = Wish> {
     )
 }
 
-/// Checks that each node to reboot is in exactly one group, and each group while its nodes are down.
+/// Checks that each node to reboot is in exactly one group, and that each group keeps the rules while its
+/// nodes are down.
 fn rebooted(cluster: &Cluster, wish: &Wish, groups: &[RebootGroup]) -> Result<(), String> {
     for index in cluster.node_indices() {
         let node = cluster.node(index);
@@ -125,7 +126,7 @@ fn outage(cluster: &Cluster, wish: &Wish, group: &RebootGroup) -> Result<(), Str
         // A primary fails over, and its old node becomes its secondary.
         let (runs, mirrored) = if is_down(first.0) { (mirror, first.0) } else { (first.0, mirror) };
         if now != first {
-            // The exact search also moves some instances that could stay. Either of their nodes may run them.
+            // The exact search also moves some instances that could stay. Either of their nodes can run them.
             let is_on_side = now.0 == runs || (now.0 == mirrored && !is_down(mirrored));
             let left = if now.0 == mirrored { runs } else { mirrored };
             let is_safe = now.1.is_some_and(|s| s != now.0 && stays(left, s));
@@ -231,8 +232,8 @@ proptest! {
         let colourings = Heuristic::ALL.map(|heuristic| Colouring::greedy(&graph, heuristic));
         for search in [Search::Exact, Search::Deep] {
             let Ok(groups) = plan(&cluster, &graph, &colourings, wish.evacuation, None, search) else { continue };
-            // The exact search does as the reference: nodes that aren't chosen take part, and full evacuations read wrong
-            // records, so that its groups may break rules.
+            // The exact search copies the reference: nodes that aren't chosen take part, and full evacuations
+            // read wrong records, so its groups can break rules.
             let is_sound = nodes.len() == cluster.nodes.len() && !wish.evacuation.secondaries;
             if search == Search::Deep || is_sound {
                 let checked = rebooted(&cluster, &wish, &groups);
