@@ -12,10 +12,10 @@ use leases::text::is_control;
 use crate::client::{self, Named};
 use crate::screen::joined;
 
-/// The word that begins such a command line.
+/// Name of the hidden command.
 pub(crate) const NAME: &str = "__complete";
 
-/// Tells the shell to complete names of files.
+/// Tells the shell to complete file names.
 const FILES: &str = ":files";
 
 /// A word and its description.
@@ -44,8 +44,8 @@ pub(crate) fn run(arguments: &[String], mut tree: Command, io: &mut Io<'_>) -> u
     SUCCESS
 }
 
-/// `words` begin with the name of the program. A shell that splits words at `=`, as bash does, expects only the value of
-/// `--name=value`.
+/// Returns the candidates for the last word. `words` begin with the name of the program. A shell that splits
+/// words at `=`, as bash does, expects only the value of `--name=value`.
 fn candidates(
     tree: &Command,
     words: &[String],
@@ -91,7 +91,7 @@ fn only_with_prefix(found: impl IntoIterator<Item = Candidate>, typed: &str) -> 
     Candidates::Words(found.into_iter().filter(|(word, _)| word.starts_with(typed)).collect())
 }
 
-/// Joins `--name`, `=` and `value`.
+/// Joins `--name`, `=` and `value` if the shell split them.
 fn with_attached_values(words: &[String]) -> Vec<String> {
     let mut joined: Vec<String> = Vec::new();
     let mut is_open = false;
@@ -111,18 +111,18 @@ fn with_attached_values(words: &[String]) -> Vec<String> {
     joined
 }
 
-/// The place of a word in a command line.
+/// Position of a word in a command line.
 struct Place<'a> {
     command: &'a Command,
     /// The command's words without `allot`.
     path: String,
-    /// The option before it, if the word is its value.
+    /// The preceding option, if the word is its value.
     value_of: Option<&'a Arg>,
-    /// Number of positional arguments before it.
+    /// Number of preceding positional arguments.
     position: usize,
     /// False after `--`.
     takes_options: bool,
-    /// Shared options before it, with their values: address of the service and login.
+    /// Preceding shared options with their values: URL of the service and login.
     shared: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ impl<'a> Place<'a> {
         } else if self.takes_options && word.len() > 1 && word.starts_with('-') {
             self.read_switches(word);
         } else if let Some(next) = self.command.find_subcommand(word).filter(|_| self.position == 0) {
-            // The words after `help` are those of a command.
+            // The words after `help` name a command.
             if next.get_name() != "help" {
                 self.path = joined(&self.path, next.get_name());
                 self.command = next;
@@ -167,7 +167,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// `-o`, `-ojson` or `-CL`.
+    /// Reads `-o`, `-ojson` or `-CL`.
     fn read_switches(&mut self, word: &str) {
         for (at, letter) in word.char_indices().skip(1) {
             let Some(arg) = self.command.get_arguments().find(|arg| arg.get_short() == Some(letter)) else {
@@ -212,7 +212,7 @@ impl<'a> Place<'a> {
         named.collect()
     }
 
-    /// The positional argument. The last one can take several words.
+    /// Positional argument at this place. The last one can take several words.
     fn positional(&self) -> Option<&'a Arg> {
         let all: Vec<&Arg> = self.command.get_positionals().collect();
         let is_several = |arg: &&&Arg| arg.get_num_args().is_some_and(|range| range.max_values() > 1);
@@ -238,7 +238,7 @@ impl<'a> Place<'a> {
         Candidates::Words(names.map(|name| (name, String::new())).collect())
     }
 
-    /// The kind of names that the argument takes.
+    /// Kind of names that the argument takes.
     fn named(&self, arg: &Arg) -> Option<Named> {
         let first = self.path.split(' ').next()?;
         // `host create` takes machines that aren't hosts yet.
@@ -263,7 +263,7 @@ fn first_line(text: Option<String>) -> String {
     text.unwrap_or_default().lines().next().unwrap_or_default().replace(is_control, " ")
 }
 
-/// Whether a shell needs no quotation marks around the name. Other users choose names: `$(...)` in one must not run.
+/// Whether the name needs no quoting in a shell. Other users choose names: `$(...)` in one must not run.
 fn is_plain(name: &str) -> bool {
     !name.starts_with('-') && name.chars().all(|c| c.is_alphanumeric() || "-_.+".contains(c))
 }

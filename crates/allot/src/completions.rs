@@ -1,5 +1,5 @@
-//! `allot completions`: scripts with which a shell asks [`complete`](crate::complete), also for Ganeti's programs where they
-//! are called by the names of [`install-links`](crate::links).
+//! `allot completions` prints shell scripts that call [`complete`](crate::complete). They also cover Ganeti's
+//! programs if these are called by the names of [`install-links`](crate::links).
 
 use clap::ValueEnum;
 use htools::options::Program;
@@ -64,7 +64,6 @@ for name in NAMES
 end
 ";
 
-/// The script for that shell.
 pub(crate) fn script(shell: Shell) -> String {
     let names = Program::ALL.iter().map(|program| program.name());
     let names = std::iter::once("allot").chain(names).collect::<Vec<_>>().join(" ");

@@ -214,7 +214,7 @@ fn name_width(arg: &Arg) -> usize {
 
 /// Columns of the default and of the possible values.
 fn remarks_width(arg: &Arg) -> usize {
-    // Before a command is built, switches have possible values as well.
+    // Until a command is built, switches have possible values as well.
     if !arg.get_action().takes_values() {
         return 0;
     }

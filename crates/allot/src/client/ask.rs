@@ -1,4 +1,4 @@
-//! Questions on the terminal.
+//! Prompts on the terminal.
 
 use std::io::{self, IsTerminal};
 
@@ -6,22 +6,24 @@ use htools::io::Io;
 
 use crate::secret;
 
-/// Whether a person can type an answer: standard input and error are terminals. Results may go elsewhere.
+/// Whether a person can answer prompts: standard input and standard error are terminals. Standard output can
+/// be redirected.
 pub(crate) fn may_type() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Whether a person also reads the results.
+/// Whether a person can answer prompts and also sees the results.
 pub(crate) fn is_interactive() -> bool {
     may_type() && io::stdout().is_terminal()
 }
 
-/// Whether a person can be asked about results: all three streams are terminals, and `--no-input` isn't given.
+/// Whether to prompt about results: all three streams are terminals and `--no-input` isn't given.
 pub(crate) fn may_ask(no_input: bool) -> bool {
     !no_input && is_interactive()
 }
 
-/// Prints a question on standard error, and reads one line. Without its blanks at both ends; empty at the end of input.
+/// Prints a question to standard error and reads one line, trimmed. Returns an empty string at the end of
+/// input.
 pub(crate) fn ask(question: &str, io: &mut Io<'_>) -> io::Result<String> {
     io.out.flush()?;
     write!(io.err, "{question} ")?;

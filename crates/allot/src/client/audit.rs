@@ -1,4 +1,4 @@
-//! `allot audit`.
+//! `allot audit` lists recorded changes.
 
 use clap::Args;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use super::table::{Table, id, time, word};
 use super::wire::{is_uuid, read};
 use super::{ClientError, Session};
 
-/// Asked for at once.
+/// Entries per request.
 const PAGE: usize = 500;
 
 /// Which changes.
@@ -58,7 +58,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let mut found = last(arguments.last, &filters, session).await?;
     let mut is_unknown = false;
     if let Some(object) = arguments.object.as_deref().filter(|object| found.is_empty() && !is_uuid(object)) {
-        // The service compares identifiers in full.
+        // The service only matches full identifiers.
         if let Ok(lease) = identify(object, session).await {
             filters.retain(|(name, _)| *name != "object_id");
             filters.push(("object_id", lease));
@@ -66,7 +66,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         }
         is_unknown = found.is_empty();
     }
-    // As one reads: what was done first comes first.
+    // Print in chronological order.
     found.reverse();
     let answer = json!({"audit": found});
     session.print_answer(&answer, || table(&answer))?;
@@ -76,7 +76,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     Ok(())
 }
 
-/// The last changes that pass the filters, the latest one first.
+/// Returns the latest `number` changes that pass the filters, newest first.
 async fn last(
     number: usize,
     filters: &[(&str, String)],

@@ -1,4 +1,4 @@
-//! `allot availability`.
+//! `allot availability` shows free capacity over time.
 
 use clap::Args;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use super::table::{Table, date, word};
 use super::wire::read;
 use super::{ClientError, Session, requirement};
 
-/// Widest bar.
+/// Maximum width of a bar, in columns.
 const BAR: u64 = 20;
 
 #[derive(Args, Debug)]
@@ -68,7 +68,6 @@ struct Span {
     end: String,
 }
 
-/// Asks, and draws what is free.
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     let query = query(arguments, session).await?;
     let answer: Value = session.connection.get("/v1/availability", &query).await?;
@@ -103,7 +102,7 @@ pub(super) fn table(found: &Found, what: &str) -> Table {
     let columns =
         [date("FROM"), date("UNTIL"), word(&format!("FREE {}", what.to_uppercase())), word("").hide(1)];
     let mut table = Table::new(columns);
-    // The rest of the present minute would be a row from a minute to the same one.
+    // Skip the rest of the current minute: its row would start and end at the same minute.
     let is_shown = |step: &&Step| {
         let minute_of = |date: &str| of_answer(date).map(minute);
         minute_of(&step.start).is_none_or(|start| Some(start) != minute_of(&step.end))

@@ -1,4 +1,4 @@
-//! `allot capacity`.
+//! `allot capacity` reports refused requests and the capacity that would have met them.
 
 use clap::Args;
 use jiff::{SignedDuration, Timestamp};
@@ -12,9 +12,9 @@ use super::table::{Table, prose, word};
 use super::wire::read;
 use super::{ClientError, Session};
 
-/// Additional hosts, instances or addresses, each with a column of the requests that they would have met.
+/// Additional hosts, instances or addresses. Each has a column that counts the requests it would have met.
 const MORE: [u64; 4] = [1, 2, 5, 10];
-/// Maximum number of kinds below the table.
+/// Maximum number of kinds summarized below the table.
 const SENTENCES: usize = 10;
 /// The service counts refused requests within this time.
 const LATEST_COUNT: SignedDuration = SignedDuration::from_mins(2);
@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     of_project: Option<String>,
 }
 
-/// Refused requests of a kind.
+/// Refused requests of one kind.
 #[derive(Debug, Deserialize)]
 pub(super) struct Refused {
     resource_type: String,
@@ -45,13 +45,13 @@ struct MetBy {
 }
 
 impl Refused {
-    /// Number of requests that so much more capacity would have met.
+    /// Number of requests that this much additional capacity would have met.
     fn met_by(&self, more: u64) -> u64 {
         self.met_by.iter().rfind(|step| step.more <= more).map_or(0, |step| step.met)
     }
 
-    /// The smallest addition that would have met three quarters of all requests that more capacity can meet. `None` if it
-    /// can't meet any.
+    /// Describes the smallest addition that would have met three quarters of the requests that more capacity
+    /// can meet. `None` if it can't meet any.
     fn sentence(&self) -> Option<String> {
         let all = self.met_by.last()?.met;
         let is_enough = |step: &&MetBy| step.met.saturating_mul(4) >= all.saturating_mul(3);

@@ -1,4 +1,4 @@
-//! Confirmation of commands that destroy something. All that a command names is found before it asks.
+//! Confirmation of destructive commands. All objects that a command names are looked up before the prompt.
 
 use clap::Args;
 
@@ -8,7 +8,7 @@ use super::identify::Listed;
 use super::{ClientError, Session, outcome, segment};
 use crate::shown;
 
-/// Things that a question lists, at most.
+/// Maximum number of objects listed in a prompt.
 const MOST_LISTED: usize = 5;
 
 #[derive(Args, Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Consent {
     yes: bool,
 }
 
-/// An act as questions name it: "Delete", and what is deleted as "lease" and "leases".
+/// Words for a prompt: a verb such as "Delete", and a noun such as "lease" and "leases".
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Act {
     pub verb: &'static str,
@@ -40,20 +40,21 @@ impl Act {
     }
 }
 
-/// One of the things that a command destroys.
+/// An object that a command destroys.
 pub(crate) struct Found {
-    /// As the user wrote it.
+    /// Name as the user wrote it.
     pub name: String,
-    /// Its identifier in requests.
+    /// Identifier for requests.
     pub id: String,
-    /// As a question names it.
+    /// Description for prompts.
     described: String,
 }
 
 impl Consent {
-    /// Finds each of `names`, asks once whether to destroy those that were found, and does it. `find` returns the
-    /// identifier, and the text for the question. Scripts and pipes aren't asked. One that isn't found, or can't be
-    /// destroyed, doesn't keep the command from the others.
+    /// Looks up each of `names`, asks once for confirmation and destroys the objects found. `find` returns
+    /// the identifier and the description for the prompt. Scripts and pipes aren't prompted. A name that
+    /// isn't found or can't be destroyed doesn't stop the command; other errors, such as an unreachable
+    /// service, do.
     pub(crate) async fn carry_out(
         self,
         act: Act,
@@ -103,7 +104,8 @@ impl Consent {
         outcome(names.len() - missing, failed)
     }
 
-    /// Deletes named entries of a list. `done` is what to print about an entry, by its name.
+    /// Deletes named entries of a list. `done` returns the message to print about a deleted entry, given its
+    /// name.
     pub(crate) async fn delete(
         &self,
         act: Act,

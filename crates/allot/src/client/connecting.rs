@@ -1,4 +1,5 @@
-//! `allot help connecting`: the options that all commands share, with their variables and the order of precedence.
+//! `allot help connecting`: options shared by all commands, with their environment variables and order of
+//! precedence.
 
 use std::fmt::Write as _;
 
@@ -22,13 +23,12 @@ Precedence:
 as variables: other users of the machine see the options of running commands.
 ";
 
-/// The shared options.
+/// Options shared by all commands.
 pub(crate) fn options() -> Vec<Arg> {
     let command = screen(Line::command(), "");
     command.get_arguments().filter(|arg| arg.is_hide_set()).cloned().collect()
 }
 
-/// The text of the topic.
 pub(crate) fn topic() -> String {
     let mut text = INTRODUCTION.to_owned();
     let mut heading = None;
@@ -56,10 +56,10 @@ fn name(arg: &Arg) -> String {
     format!("{short}--{long}{value}")
 }
 
-/// The help of an option, with its values and its default.
+/// Help of an option, with its possible values and default.
 fn explained(arg: &Arg) -> String {
     let mut text = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    // Before a command is built, switches have possible values as well.
+    // Until a command is built, switches have possible values as well.
     if !arg.get_action().takes_values() {
         return text;
     }

@@ -1,4 +1,4 @@
-//! Requests to the service, and what becomes of them.
+//! HTTP requests to the service and their responses.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -17,16 +17,16 @@ use super::failure::{ClientError, innermost, refusal};
 use super::login::Login;
 use crate::shown;
 
-/// Until the connection stands.
+/// Timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
-/// From the beginning to the end of an answer. Deletions wait for hosts to be taken back.
+/// Timeout for a whole request, up to the end of the response. Deletions wait for hosts to be released.
 const TOTAL: Duration = Duration::from_mins(2);
-/// Longer answers are refused: 100,000 leases have about 100 MB.
+/// Maximum size of a response. 100,000 leases take about 100 MB.
 const MOST_BYTES: usize = 1 << 30;
-/// How often a request that carries a key is made before its fate is given up on.
+/// Attempts for requests that are safe to repeat: reads, and requests with an idempotency key.
 const ATTEMPTS: u32 = 3;
 
-/// Where the service is if nobody says so: where `allot serve` and `allot demo` are.
+/// Default URL, which is also the default address of `allot serve` and `allot demo`.
 const DEFAULT_URL: &str = "http://127.0.0.1:1234";
 
 /// Where the service is.
@@ -47,20 +47,20 @@ pub(crate) struct Target {
     pub client_certificate: Option<PathBuf>,
 }
 
-/// A connection to the service.
+/// HTTP client for one service, with its login.
 #[derive(Debug)]
 pub(crate) struct Connection {
     client: Client,
     base: String,
     login: Login,
-    /// Whether answers are for a program, and are as they came.
+    /// Whether responses go to a program and are left unescaped.
     raw: bool,
-    /// Time of the last answer, by the service's clock.
     answered: Cell<Option<Timestamp>>,
 }
 
 impl Connection {
-    /// Logs in, if that takes a request. Texts of answers are escaped, unless they are to be `raw`.
+    /// Connects to the service, and logs in if that takes a request. Texts in responses are escaped unless
+    /// `raw`.
     pub(crate) async fn open(target: Target, login: Login, raw: bool) -> Result<Self, ClientError> {
         let authorities = target.ca_file.or(target.os_cacert);
         let client = client(authorities.as_deref(), target.client_certificate.as_deref())?;
@@ -77,28 +77,27 @@ impl Connection {
         };
         let url = if url.contains("://") { url } else { format!("http://{url}") };
         let trimmed = url.trim_end_matches('/');
-        // The catalogue's address ends in /v1, the one in the browser does not; both are meant.
+        // The catalog's URL ends in /v1 and the one in the browser doesn't. Accept both.
         let base = trimmed.strip_suffix("/v1").unwrap_or(trimmed).to_owned();
         Ok(Self { client, base, login, raw, answered: Cell::default() })
     }
 
-    /// Where the service is, without `/v1`.
+    /// Base URL of the service, without `/v1`.
     pub(crate) fn url(&self) -> &str {
         &self.base
     }
 
-    /// Time of the last answer, by the service's clock.
+    /// Time of the last response, by the service's clock.
     pub(crate) fn answered(&self) -> Option<Timestamp> {
         self.answered.get()
     }
 
-    /// The time that the service goes by, to the second; absent if it does not answer.
+    /// Current time by the service's clock, to the second. `None` if it doesn't answer.
     pub(crate) async fn time(&self) -> Option<Timestamp> {
         let answer = self.request(Method::GET, "/healthz").timeout(CONNECT).send().await.ok()?;
         date_of(&answer)
     }
 
-    /// Gets a document.
     pub(crate) async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Value, ClientError> {
         let mut path = path.to_owned();
         for (number, (name, value)) in query.iter().enumerate() {
@@ -107,7 +106,7 @@ impl Connection {
             path.extend([name, "=", &segment(value)]);
         }
         let request = || self.request(Method::GET, &path);
-        // Waits for news on purpose.
+        // The service delays this response on purpose, so no progress is shown.
         let answer = if query.iter().any(|(name, _)| *name == "wait") {
             self.attempt(&request, ATTEMPTS).await
         } else {
@@ -119,20 +118,20 @@ impl Connection {
         })
     }
 
-    /// What Keystone says of the projects that the user has a role in; `None` without a login there.
+    /// Keystone's list of projects in which the user has a role. `None` without a Keystone login, or if the
+    /// request fails.
     pub(crate) async fn keystone_projects(&self) -> Option<Value> {
         let Login::Keystone(keystone) = &self.login else { return None };
         let request = self.client.get(keystone.projects_url()).header(ACCEPT, "application/json");
         self.send_once(self.login.sign(request)).await.ok()
     }
 
-    /// Makes something.
     pub(crate) async fn post(&self, path: &str, body: &impl Serialize) -> Result<Value, ClientError> {
         self.send_body(Method::POST, path, body).await
     }
 
-    /// Makes something once, however often the request has to be sent: the key tells the service that it is
-    /// the same request.
+    /// Creates something once, even if the request has to be sent several times. The service recognizes
+    /// repeats by `key`.
     pub(crate) async fn post_once(
         &self,
         path: &str,
@@ -144,17 +143,14 @@ impl Connection {
         self.send(&request, ATTEMPTS).await
     }
 
-    /// Changes something.
     pub(crate) async fn put(&self, path: &str, body: &impl Serialize) -> Result<Value, ClientError> {
         self.send_body(Method::PUT, path, body).await
     }
 
-    /// Changes a part of something.
     pub(crate) async fn patch(&self, path: &str, body: &impl Serialize) -> Result<Value, ClientError> {
         self.send_body(Method::PATCH, path, body).await
     }
 
-    /// Takes something away.
     pub(crate) async fn delete(&self, path: &str) -> Result<(), ClientError> {
         self.send(&|| self.request(Method::DELETE, path), 1).await.map(drop)
     }
@@ -173,20 +169,21 @@ impl Connection {
         self.client.request(method, format!("{}{path}", self.base)).header(ACCEPT, "application/json")
     }
 
-    /// Sends a request, and shows on a terminal that an answer takes long.
+    /// Sends a request, and shows on a terminal that a response takes long.
     async fn send(&self, make: &dyn Fn() -> RequestBuilder, attempts: u32) -> Result<Value, ClientError> {
         let _progress = Progress::start("Waiting for the service");
         self.attempt(make, attempts).await
     }
 
-    /// Sends a request; once more if the answer was lost and sending it twice does no harm.
+    /// Sends a request, and repeats it after a lost response. Only requests that are safe to repeat have more
+    /// than one attempt.
     async fn attempt(&self, make: &dyn Fn() -> RequestBuilder, attempts: u32) -> Result<Value, ClientError> {
         let mut attempt = 1;
         let mut renewed = false;
         loop {
             match (self.send_once(self.login.sign(make())).await, &self.login) {
                 (Err(ClientError::Lost { .. }), _) if attempt < attempts => attempt += 1,
-                // The token has ended, and nothing was done.
+                // The token has expired, and the request had no effect.
                 (Err(ClientError::Refused { status: 401, .. }), Login::Keystone(keystone)) if !renewed => {
                     keystone.log_in(&self.client).await?;
                     renewed = true;
@@ -222,7 +219,7 @@ impl Connection {
         Ok(if self.raw { document } else { shown::answer(document) })
     }
 
-    /// Whether a request that failed can have had an effect.
+    /// Error of a request without a response: `Unreachable` if it can't have had an effect, otherwise `Lost`.
     fn failed(&self, error: &reqwest::Error) -> ClientError {
         let (url, reason) = (self.base.clone(), innermost(error));
         if error.is_connect() || error.is_builder() {
@@ -238,11 +235,11 @@ impl Connection {
 }
 
 fn client(authorities: Option<&Path>, certificate: Option<&Path>) -> Result<Client, ClientError> {
-    // Fails only if a provider was installed before; it is the same one.
+    // Only fails if a provider was installed before, which is the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
         .connect_timeout(CONNECT)
-        // A redirect would take the token elsewhere.
+        // A redirect would send the token to another server.
         .redirect(Policy::none());
     if let Some(path) = authorities {
         let wrong =
@@ -262,7 +259,6 @@ fn client(authorities: Option<&Path>, certificate: Option<&Path>) -> Result<Clie
     builder.build().map_err(|error| ClientError::Usage(innermost(&error)))
 }
 
-/// A body as it is sent.
 fn json(body: &impl Serialize) -> Result<String, ClientError> {
     serde_json::to_string(body).map_err(|error| ClientError::Usage(format!("that is no request: {error}")))
 }
@@ -271,14 +267,13 @@ fn with_body(request: RequestBuilder, body: &str) -> RequestBuilder {
     request.header(CONTENT_TYPE, "application/json").body(body.to_owned())
 }
 
-/// A name as a part of an address.
+/// Percent-encodes a name for a path segment or query value.
 pub(crate) fn segment(name: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let escaped = |byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     name.bytes().map(escaped).collect()
 }
 
-/// Time of an answer, by the service's clock.
 fn date_of(answer: &Response) -> Option<Timestamp> {
     http_date(answer.headers().get(DATE)?.to_str().ok()?)
 }

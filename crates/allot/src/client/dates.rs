@@ -1,4 +1,5 @@
-//! Times and durations as people write and read them. The service knows minutes, in UTC.
+//! Times and durations as people write and read them. The service has a resolution of one minute and uses
+//! UTC.
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::fmt::temporal::Pieces;
@@ -7,24 +8,23 @@ use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Unit};
 
 use super::ClientError;
 
-/// A point in time as it is written on a command line.
+/// A time given on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// The present minute, whenever the request arrives.
+    /// The current minute when the request arrives.
     Now,
-    /// That instant.
     At(Timestamp),
 }
 
 impl When {
-    /// Reads a point in time that lies ahead: `now`, `+2h` or `2h` (from now), `-2h`, `2030-01-02`, `2030-01-02 10:00`, the
-    /// same with a zone or `Z`, `today 10:00`, `tomorrow`; `13:00` and `monday 09:00` are the next ones. Without a zone,
-    /// times are of `zone`.
+    /// Parses a time, by default in the future: `now`, `+2h` or `2h` (from now), `-2h`, `2030-01-02`,
+    /// `2030-01-02 10:00` (optionally with a zone or `Z`), `today 10:00`, `tomorrow`. Times of day and
+    /// weekdays mean their next occurrence: `13:00`, `monday 09:00`. Times without a zone are in `zone`.
     pub(crate) fn parse(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Self, ClientError> {
         Self::read(text, now, Near::From(now), zone)
     }
 
-    /// The same for an end: `13:00` and `monday` are the next ones after the `start`.
+    /// Parses an end: `13:00` and `monday` mean their first occurrence after `start`.
     pub(crate) fn parse_end(
         text: &str,
         now: Timestamp,
@@ -35,7 +35,7 @@ impl When {
         Self::read(text, now, Near::From(after), zone)
     }
 
-    /// The same for a new start; a time of day is one of the day of the present start.
+    /// Parses a new start. A time of day means the day of the `present` start.
     pub(crate) fn parse_on_day_of(
         present: Timestamp,
         text: &str,
@@ -50,7 +50,8 @@ impl When {
         }
     }
 
-    /// The same for a new end; a time of day is the one after `start` that is nearest to the present end.
+    /// Parses a new end. A time of day means its occurrence after `start` that is nearest to the `present`
+    /// end.
     pub(crate) fn parse_near(
         present: Timestamp,
         start: Timestamp,
@@ -67,7 +68,8 @@ impl When {
         nearest.map_or_else(|| Self::parse_end(text, now, start, zone), Ok)
     }
 
-    /// Reads the time of a lease's warning: `13:00` and `monday` are the last ones before its `end`.
+    /// Parses the time of a lease's warning: `13:00` and `monday` mean their last occurrence before its
+    /// `end`.
     pub(crate) fn parse_before_end(
         text: &str,
         now: Timestamp,
@@ -81,17 +83,17 @@ impl When {
         Self::read(text, now, Near::Until(before), zone)
     }
 
-    /// The same in a report of the past: `13:00` and `monday` are the last ones.
+    /// Parses a time for a report of the past: `13:00` and `monday` mean their last occurrence.
     pub(crate) fn parse_past(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Self, ClientError> {
         Self::read(text, now, Near::Until(now), zone)
     }
 
-    /// The end of a period in the past; a day is included.
+    /// Parses the end of a period in the past. A day without a time is part of the period.
     pub(crate) fn parse_past_end(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Self, ClientError> {
         Ok(Self::parse_past(text, now, zone)?.after_day(text, zone))
     }
 
-    /// The end of a period from `start` on; a day is included.
+    /// Parses the end of a period that begins at `start`. A day without a time is part of the period.
     pub(crate) fn parse_last(
         text: &str,
         now: Timestamp,
@@ -101,7 +103,7 @@ impl When {
         Ok(Self::parse_end(text, now, start, zone)?.after_day(text, zone))
     }
 
-    /// The beginning of the next day, if the text is a day without a time.
+    /// Returns the start of the next day if the text is a day without a time.
     fn after_day(self, text: &str, zone: &TimeZone) -> Self {
         let Self::At(instant) = self else { return self };
         if !is_day(text) {
@@ -130,7 +132,7 @@ impl When {
         found.ok_or_else(|| if is_too_late(text) { too_late(text) } else { wrong(text) })
     }
 
-    /// The instant, if `now` is the present.
+    /// Resolves the time, given the current one.
     pub(crate) fn instant(self, now: Timestamp) -> Timestamp {
         match self {
             Self::Now => minute(now),
@@ -138,7 +140,7 @@ impl When {
         }
     }
 
-    /// As requests have it.
+    /// Formats the time for requests.
     pub(crate) fn wire(self) -> String {
         match self {
             Self::Now => "now".to_owned(),
@@ -147,12 +149,12 @@ impl When {
     }
 }
 
-/// Which of the times that a clock or a weekday shows again and again is meant.
+/// Selects an occurrence of a time of day or a weekday.
 #[derive(Clone, Copy, Debug)]
 enum Near {
-    /// The first one that is not before this.
+    /// First occurrence at or after this instant.
     From(Timestamp),
-    /// The last one that is not after this.
+    /// Last occurrence at or before this instant.
     Until(Timestamp),
 }
 
@@ -167,7 +169,8 @@ fn too_late(text: &str) -> ClientError {
     ClientError::Usage(format!("{text:?} is later than dates can be"))
 }
 
-/// Whether it is a date after the last instant that there is, which is in the last days of the year 9999.
+/// Whether a date that can't be converted is too late: the last representable instant is in the last days of
+/// 9999.
 fn is_too_late(text: &str) -> bool {
     Pieces::parse(&text.replacen(' ', "T", 1)).is_ok_and(|pieces| pieces.date().year() == 9999)
 }
@@ -179,7 +182,7 @@ fn instant(text: &str, now: Timestamp, near: Near, zone: &TimeZone) -> Option<Ti
     civil(text, now, near, zone)?.to_zoned(zone.clone()).ok().map(|zoned| zoned.timestamp())
 }
 
-/// What a clock on the wall shows then.
+/// Parses a local date and time.
 fn civil(text: &str, now: Timestamp, near: Near, zone: &TimeZone) -> Option<DateTime> {
     let text = text.to_lowercase();
     if let Some(time) = time_of_day(&text) {
@@ -202,7 +205,7 @@ fn civil(text: &str, now: Timestamp, near: Near, zone: &TimeZone) -> Option<Date
     Some(DateTime::from_parts(date, time))
 }
 
-/// `9:00`, `09:00`, `09:00:30`.
+/// Parses `9:00`, `09:00` or `09:00:30`.
 fn time_of_day(text: &str) -> Option<Time> {
     let (hour, rest) = text.split_once(':')?;
     let digits =
@@ -215,7 +218,7 @@ fn at_time(day: Date, time: Time, zone: &TimeZone) -> Option<When> {
     Some(When::At(zoned.timestamp()))
 }
 
-/// Whether it is a day without a time.
+/// Whether the text is a day without a time.
 pub(crate) fn is_day(text: &str) -> bool {
     let text = text.trim().to_lowercase();
     let dated = text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains([':', ' ', 't']);
@@ -224,7 +227,7 @@ pub(crate) fn is_day(text: &str) -> bool {
         || (dated && text.parse::<Date>().is_ok())
 }
 
-/// Describes an end on the weekday of the start, which is the one in the week after it.
+/// Note that an end on the weekday of the start is in the following week.
 pub(crate) fn week_later(start: &str, end: &str, lasts: SignedDuration) -> Option<String> {
     let day = |text: &str| weekday(text.trim().to_lowercase().split(' ').next()?);
     let is_later = day(start)? == day(end)? && lasts > SignedDuration::from_hours(6 * 24);
@@ -239,10 +242,10 @@ fn weekday(text: &str) -> Option<Weekday> {
     Weekday::from_monday_zero_offset(i8::try_from(place).ok()?).ok()
 }
 
-/// The nearest day that is one of those meant, at that time.
+/// Finds the nearest `time` on a day that `meant` accepts, within a week.
 fn nearest(time: Time, near: Near, zone: &TimeZone, meant: impl Fn(Date) -> bool) -> Option<DateTime> {
     let (Near::From(around) | Near::Until(around)) = near;
-    // To the minute, which is as exact as people say it.
+    // Ignore seconds: people give times to the minute.
     let around = minute(around).to_zoned(zone.clone()).datetime();
     let (step, day) = match near {
         Near::From(_) => (1, around.date()),
@@ -253,10 +256,10 @@ fn nearest(time: Time, near: Near, zone: &TimeZone, meant: impl Fn(Date) -> bool
     times.find(|time| if step > 0 { *time >= around } else { *time <= around })
 }
 
-/// Describes how a time was read that clocks do not show that day, or show twice. `taken` is the instant that it was read
-/// as.
+/// Note about a local time that clocks skip or show twice that day. `taken` is the instant it was resolved
+/// to.
 pub(crate) fn oddity(text: &str, taken: Timestamp, now: Timestamp, zone: &TimeZone) -> Option<String> {
-    // A time of day and a weekday belong to the day of `taken`, which clocks may show an hour later.
+    // A time of day or a weekday is on the day of `taken`, which clocks can show an hour later.
     let near = taken.checked_sub(SignedDuration::from_hours(12)).unwrap_or(taken);
     let local = civil(text.trim(), now, Near::From(near), zone)?;
     let offset = zone.to_ambiguous_timestamp(local).offset();
@@ -273,8 +276,8 @@ pub(crate) fn oddity(text: &str, taken: Timestamp, now: Timestamp, zone: &TimeZo
     }
 }
 
-/// The end of a period from `start` on that has as many calendar days and hours in `zone` as the one from `old_start` to
-/// `old_end`. A period of whole days of 24 hours that isn't one of whole calendar days keeps its hours.
+/// End of a period from `start` with as many calendar days and hours in `zone` as the period from `old_start`
+/// to `old_end`. A multiple of 24 hours that isn't a number of whole calendar days keeps its hours.
 pub(crate) fn end_of_same_length(
     old_start: Timestamp,
     old_end: Timestamp,
@@ -290,7 +293,7 @@ pub(crate) fn end_of_same_length(
     start.to_zoned(zone.clone()).checked_add(days).ok().map(|end| end.timestamp())
 }
 
-/// Reads a duration of full minutes, which is what the service knows.
+/// Parses a duration of whole minutes, which is the service's resolution.
 pub(crate) fn duration(text: &str) -> Result<SignedDuration, ClientError> {
     let read = crate::duration::parse(text).or_else(|| as_the_service(text));
     read.filter(|duration| duration.as_nanos() % SignedDuration::from_mins(1).as_nanos() == 0).ok_or_else(|| {
@@ -301,37 +304,38 @@ pub(crate) fn duration(text: &str) -> Result<SignedDuration, ClientError> {
     })
 }
 
-/// Reads a duration as the service does: `P1DT4H`, `1d 4h`. A day has 24 hours, and months have no length.
+/// Parses a duration like the service does: `P1DT4H`, `1d 4h`. A day has 24 hours. Months are rejected, since
+/// their length varies.
 fn as_the_service(text: &str) -> Option<SignedDuration> {
-    // `10:00:00` is a time of day here.
+    // `10:00:00` is a time of day here, not a duration.
     let span: Span = text.trim().parse().ok().filter(|_| !text.contains(':'))?;
     let duration = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
     (!duration.is_negative()).then_some(duration)
 }
 
-/// The beginning of the minute: what the service takes `now` for.
+/// Start of the minute. The service resolves `now` the same way.
 pub(crate) fn minute(instant: Timestamp) -> Timestamp {
     let seconds = instant.as_second();
     Timestamp::from_second(seconds - seconds.rem_euclid(60)).unwrap_or(instant)
 }
 
-/// Reads a date of an answer: `2030-01-02T10:00:00.000000`, which is UTC, or `2030-01-02T10:00:00Z`.
+/// Parses a date in a response: `2030-01-02T10:00:00.000000`, which is in UTC, or `2030-01-02T10:00:00Z`.
 pub(crate) fn of_answer(text: &str) -> Option<Timestamp> {
     let civil = |text: &str| text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
     text.parse().ok().or_else(|| civil(text).map(|zoned| zoned.timestamp()))
 }
 
-/// A date of an answer as it is shown; what is none is shown as it is.
+/// Formats a date in a response. Text that isn't a date is returned unchanged.
 pub(crate) fn shown(text: &str, zone: &TimeZone) -> String {
     of_answer(text).map_or_else(|| text.to_owned(), |instant| show(instant, zone))
 }
 
-/// The same to the second.
+/// Like [`shown`], to the second.
 pub(crate) fn shown_seconds(text: &str, zone: &TimeZone) -> String {
     of_answer(text).map_or_else(|| text.to_owned(), |instant| show_seconds(instant, zone))
 }
 
-/// An instant as it is shown, to the minute; with its offset where clocks show that time twice.
+/// Formats an instant to the minute, with its offset if clocks show that time twice.
 pub(crate) fn show(instant: Timestamp, zone: &TimeZone) -> String {
     shown_as(instant, zone, "%Y-%m-%d %H:%M")
 }
@@ -343,13 +347,13 @@ fn shown_as(instant: Timestamp, zone: &TimeZone, format: &str) -> String {
     format!("{}{offset}", zoned.strftime(format))
 }
 
-/// An instant as it is shown, to the second.
+/// Like [`show`], to the second.
 pub(crate) fn show_seconds(instant: Timestamp, zone: &TimeZone) -> String {
     shown_as(instant, zone, "%Y-%m-%d %H:%M:%S")
 }
 
-/// An instant as people say it at `now`: the time of the same day, with the weekday in the six days after it, otherwise
-/// with the date.
+/// Formats an instant relative to `now`: only the time if it's on the same day, with the weekday in the six
+/// days after it, otherwise with the date.
 pub(crate) fn show_brief(instant: Timestamp, now: Timestamp, zone: &TimeZone, seconds: bool) -> String {
     let day = |instant: Timestamp| instant.to_zoned(zone.clone()).date();
     let days = day(now).until(day(instant)).map_or(i32::MAX, |span| span.get_days());
@@ -361,7 +365,8 @@ pub(crate) fn show_brief(instant: Timestamp, now: Timestamp, zone: &TimeZone, se
     }
 }
 
-/// A text of the service with its dates in the zone: `2030-01-02T10:00:00.000000` and `2030-01-02 10:00 UTC`.
+/// Converts dates in a message of the service to `zone`. It recognizes `2030-01-02T10:00:00.000000` and
+/// `2030-01-02 10:00 UTC`.
 pub(crate) fn with_local_dates(text: &str, zone: &TimeZone) -> String {
     const OF_ANSWER: usize = "2030-01-02T10:00:00.000000".len();
     const OF_MESSAGE: usize = "2030-01-02 10:00 UTC".len();
@@ -386,7 +391,7 @@ pub(crate) fn with_local_dates(text: &str, zone: &TimeZone) -> String {
     local
 }
 
-/// What times are shown in: `UTC`, `local time (Europe/Rome)`.
+/// Describes the time zone of displayed times: `UTC`, `local time (Europe/Rome)`.
 pub(crate) fn zone_name(zone: &TimeZone) -> String {
     match zone.iana_name() {
         Some("UTC" | "Etc/UTC") => "UTC".to_owned(),
@@ -396,7 +401,7 @@ pub(crate) fn zone_name(zone: &TimeZone) -> String {
     }
 }
 
-/// A length of time in its two largest units: `3d`, `2h 30m`.
+/// Formats a duration in its two largest units: `3d`, `2h 30m`.
 pub(crate) fn length(duration: SignedDuration) -> String {
     let minutes = duration.abs().round(Unit::Minute).unwrap_or(duration).as_mins();
     let parts = [(minutes / (24 * 60), 'd'), (minutes / 60 % 24, 'h'), (minutes % 60, 'm')];

@@ -1,4 +1,4 @@
-//! `allot doctor`.
+//! `allot doctor` compares the database with the fleet.
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
@@ -70,9 +70,9 @@ fn repaired<'a>(before: &'a [Entry], left: &[Entry]) -> impl Iterator<Item = &'a
     repaired.map(|entry| entry.message.as_str())
 }
 
-/// It is no success if a difference is left, so that whatever runs it notices.
+/// Fails if a difference is left, so that scripts notice it.
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
-    // Only for what is printed, so a failure is ignored.
+    // Only used for the output, so a failure is ignored.
     let before: Vec<Entry> = if arguments.repair && !session.wants_document() {
         let before = session.connection.get("/v1/drift", &[]).await;
         before.and_then(|answer| read(&answer, "drift")).unwrap_or_default()

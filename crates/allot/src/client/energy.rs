@@ -1,4 +1,4 @@
-//! `allot energy`.
+//! `allot energy` shows power plans, reports and the power state of hosts.
 
 use std::collections::BTreeSet;
 
@@ -94,7 +94,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     }
 }
 
-/// Asks; none if the answer has been printed as it is.
+/// Requests a document. Returns `None` after printing it in a machine-readable format.
 async fn ask(
     path: &str,
     query: &[(&'static str, String)],

@@ -1,4 +1,4 @@
-//! `allot events`.
+//! `allot events` prints notifications.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use super::wire::{plain, read};
 use super::{ClientError, Format, Session};
 use crate::shown;
 
-/// Notifications asked for at once.
+/// Notifications per request.
 const PAGE: u32 = 500;
-/// How long the service may wait for a notification before it answers that there is none.
+/// Time that the service can wait for a notification before it returns an empty page.
 const WAIT_SECONDS: u32 = 30;
-/// How long to wait before a service that went away is asked again.
+/// Delay before retrying a service that went away.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Which events.
@@ -34,7 +34,6 @@ pub(crate) struct Arguments {
     last: Option<usize>,
 }
 
-/// A notification.
 #[derive(Debug, Deserialize)]
 struct Notification {
     number: u64,
@@ -47,7 +46,7 @@ struct Notification {
 }
 
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
-    // Tables note the zone themselves.
+    // Tables print their own note about the time zone.
     if !session.wants_document() && !session.style.is_brief() {
         session.note_zone();
     }
@@ -77,7 +76,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
                 after = page.last().map_or(after, number);
                 printer.print(&page, session)?;
             }
-            // A service that is started again goes on where it was.
+            // A restarted service continues where it left off.
             Err(ClientError::Unreachable { .. } | ClientError::Silent { .. }) => {
                 tokio::time::sleep(RETRY).await;
             }
@@ -98,9 +97,9 @@ fn number(notification: &Value) -> u64 {
 /// Prints pages of notifications.
 #[derive(Default)]
 struct Printer {
-    /// Whether the headings and notes of the table are printed.
+    /// Whether the headings and notes of the table have been printed.
     headed: bool,
-    /// Whether pages come one after another, with a few events each.
+    /// Whether pages arrive one after another, with a few events each.
     follows: bool,
 }
 
@@ -108,9 +107,9 @@ impl Printer {
     fn print(&mut self, page: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {
         if session.wants_document() {
             for notification in page {
-                // One line each, so that a program can read them as they come.
+                // One line per notification, so that a program can read them as they arrive.
                 let line = shown::json(&notification.to_string());
-                // YAML has JSON among the items of its lists.
+                // List items in YAML can be JSON.
                 let is_yaml = session.style.format == Format::Yaml;
                 session.print(&if is_yaml { format!("- {line}") } else { line })?;
             }
@@ -125,7 +124,7 @@ impl Printer {
         Ok(session.out.flush()?)
     }
 
-    /// Prints a page as a table, whose headings stand above the first page.
+    /// Prints a page as a table. Only the first page has headings.
     fn print_table(&mut self, page: &[Value], session: &mut Session<'_>) -> Result<(), ClientError> {
         if page.is_empty() {
             return Ok(());
@@ -145,16 +144,16 @@ impl Printer {
     }
 }
 
-/// A notification, as far as it is shown.
+/// Fields of a notification that are shown.
 struct Event {
     number: u64,
     at: String,
     kind: String,
-    /// Of a lease or of a host.
+    /// Name of a lease or host.
     name: String,
     project: String,
     status: String,
-    /// What keeps the lease.
+    /// How to keep an unused lease.
     keep: String,
 }
 
@@ -179,7 +178,7 @@ impl Event {
         })
     }
 
-    /// A line for programs.
+    /// Formats the event as a line for programs.
     fn line(&self, zone: &TimeZone) -> String {
         let Self { number, at, kind, name, project, status, keep } = self;
         let at = shown_seconds(at, zone);
@@ -188,7 +187,7 @@ impl Event {
     }
 }
 
-/// A table of notifications. Columns are wide enough for most events if more pages `follow` below this one.
+/// Table of notifications. If more pages `follow`, columns are wide enough for most events.
 pub(super) fn table(page: &[Value], follow: bool) -> Result<Table, ClientError> {
     let mut table = Table::new([
         time("TIME"),

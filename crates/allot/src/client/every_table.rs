@@ -1,4 +1,4 @@
-//! Every table of the client with realistic data, as terminals of 80 and 120 columns show it.
+//! Snapshots of every table with realistic data, in terminals of 80 and 120 columns.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ const IDS: [&str; 3] = [
     "5f1d8a9e-1c55-4c11-9d92-0ab6e2a5a36b",
     "0c7be2d4-7a6f-4d44-8d2f-7a0b5d0c2c11",
 ];
-/// The day on which the tables are read, a Friday, and dates before, on and after it.
+/// Current time in the tables, a Friday. The dates below are before, on and after that day.
 const NOW: &str = "2026-11-20T12:00:00Z";
 const PAST: &str = "2026-11-18T09:30:00.000000";
 const TODAY: &str = "2026-11-20T18:00:00.000000";
@@ -93,7 +93,7 @@ fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("it reads")
 }
 
-/// Each table with its name, and the headings of the columns that it exists for, separated by commas.
+/// Each table with its name and the headings that must never be hidden, separated by commas.
 #[expect(clippy::too_many_lines, reason = "there are many tables")]
 fn tables() -> Vec<(&'static str, &'static str, Table)> {
     let [leases, offers, waitlist, hints, plan] = leases().try_into().expect("five");

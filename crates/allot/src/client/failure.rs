@@ -1,4 +1,4 @@
-//! Why commands fail, and what is said of a request that did.
+//! Errors of commands, with their exit statuses and hints.
 
 use std::io;
 
@@ -10,56 +10,55 @@ use thiserror::Error;
 use super::policy;
 use crate::shown;
 
-/// Exit status: the service says no.
+/// Exit status if the service refuses a request.
 pub(super) const REFUSED: u8 = 1;
-/// Exit status: the command line is wrong.
+/// Exit status if the command line is invalid.
 const USAGE: u8 = 2;
-/// Exit status: the service cannot be reached, or what it answers makes no sense.
+/// Exit status if the service is unreachable or its response is invalid.
 const UNREACHABLE: u8 = 3;
 
-/// Why a command has no result.
+/// Reason for the failure of a command.
 #[derive(Debug, Error)]
 pub(crate) enum ClientError {
-    /// The service says no.
+    /// The service refused the request.
     #[error("{message}")]
     Refused { status: u16, message: String, hint: Option<String> },
-    /// The service says no, and what could be had instead.
+    /// The service refused the request and offered alternatives.
     #[error("{message}")]
     Offered { message: String, hint: Option<String>, offers: Vec<Value> },
     /// The refusal was already reported, and none of its offers was accepted.
     #[error("no offer was accepted")]
     Declined,
-    /// Nothing was done, and that is known.
+    /// The service can't be reached, so the request had no effect.
     #[error("cannot reach the service at {url}: {reason}")]
     Unreachable { url: String, reason: String },
-    /// A question got no answer; it changes nothing.
+    /// A read got no response. It had no effect.
     #[error("no answer from the service at {url}: {reason}")]
     Silent { url: String, reason: String },
-    /// Whether something was done is not known.
+    /// The response was lost, so the outcome is unknown.
     #[error("the answer of the service at {url} was lost, so look whether it was done: {reason}")]
     Lost { url: String, reason: String },
-    /// Whatever answers there is no leasing service.
+    /// The response isn't from a leasing service.
     #[error("the answer from {url} makes no sense: {reason}")]
     Nonsense { url: String, reason: String },
-    /// An argument cannot be.
+    /// An argument is invalid.
     #[error("{0}")]
     Usage(String),
-    /// Waiting has failed.
+    /// The command didn't reach its goal, for example because waiting failed or the user didn't confirm.
     #[error("{0}")]
     WithoutResult(String),
-    /// Waiting has reached its time limit.
+    /// Waiting reached its time limit.
     #[error("{message}")]
     Overdue { message: String, hint: Option<String> },
-    /// Of several things that were to be done some could not be.
+    /// Some of several operations failed.
     #[error("{} of {of} could not be done", .failed.len())]
     Several { of: usize, failed: Vec<(String, ClientError)> },
-    /// The results cannot be written.
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
 }
 
 impl ClientError {
-    /// Replaces each text of the service with what `change` returns for it.
+    /// Applies `change` to each text from the service.
     pub(super) fn with_texts(self, change: &impl Fn(String) -> String) -> Self {
         match self {
             Self::Refused { status, message, hint } => {
@@ -76,7 +75,7 @@ impl ClientError {
         }
     }
 
-    /// The exit status that says it.
+    /// Exit status for this error.
     pub(super) fn status(&self) -> u8 {
         match self {
             Self::Refused { .. }
@@ -95,8 +94,8 @@ impl ClientError {
         }
     }
 
-    /// The error for a program: `message`, `hint` if there is one, `http_status` of a refusal, `exit_status`, and of
-    /// several things those that `failed`.
+    /// The error as JSON: `message`, `hint` if there is one, `http_status` of a refusal, `exit_status`, and
+    /// for several operations the ones that `failed`.
     pub(super) fn document(&self) -> Value {
         let mut document = json!({"message": self.to_string(), "exit_status": self.status()});
         if let Some(hint) = self.hint() {
@@ -114,7 +113,7 @@ impl ClientError {
         document
     }
 
-    /// What may help, where something is known to.
+    /// Advice for the user, if any.
     pub(super) fn hint(&self) -> Option<&str> {
         match self {
             Self::Refused { hint: Some(hint), .. }
@@ -131,8 +130,8 @@ impl ClientError {
     }
 }
 
-/// What the service says when it says no. Three shapes of errors are known (API-requests, API-errors).
-/// Its words are for a person in any case, the offers for a program if they are to be `raw`.
+/// Parses a refusal in one of three known shapes (API-requests, API-errors). Its texts are always escaped for
+/// people; its offers only unless `raw`, which is for programs.
 pub(super) fn refusal(status: StatusCode, body: &[u8], raw: bool) -> ClientError {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     let text = |value: &Value| value.as_str().map(escaped);
@@ -157,14 +156,14 @@ pub(super) fn refusal(status: StatusCode, body: &[u8], raw: bool) -> ClientError
     }
 }
 
-/// The message for Blazar's `Object with {'lease_id': 'ID'} not found`.
+/// Shorter message for Blazar's `Object with {'lease_id': 'ID'} not found`.
 fn not_found(message: &str) -> Option<String> {
     let (kind, id) =
         message.strip_prefix("Object with {'")?.strip_suffix("'} not found")?.split_once("': '")?;
     Some(format!("there is no {} {id:?}", kind.strip_suffix("_id")?.replace('_', " ")))
 }
 
-/// The cause that the others only wrap.
+/// Root cause, which the other errors only wrap.
 pub(super) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -1,4 +1,4 @@
-//! `allot flavor`.
+//! `allot flavor` manages flavors.
 
 use api::v1::body::FlavorCreate;
 use clap::{Args, Subcommand};
@@ -81,7 +81,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     }
 }
 
-/// The flavor of that identifier, for the request and for the question. Where nobody is asked, the service looks for it.
+/// Identifier and description of a flavor. Without a prompt, the service does the lookup.
 async fn find(flavor: &str, session: &Session<'_>) -> Result<(String, String), ClientError> {
     if session.may_ask {
         let known: Vec<Value> = read(&session.connection.get("/v1/flavors", &[]).await?, "flavors")?;

@@ -1,4 +1,4 @@
-//! `allot floatingip`.
+//! `allot floatingip` manages floating IPs.
 
 use std::net::IpAddr;
 

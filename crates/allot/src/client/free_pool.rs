@@ -1,4 +1,4 @@
-//! `allot freepool`.
+//! `allot freepool` manages free pools.
 
 use api::v1::FreePool;
 use api::v1::body::{FreePoolChange, FreePoolCreate};
@@ -159,7 +159,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
 
 async fn add_hosts(arguments: &AddHost, session: &mut Session<'_>) -> Result<(), ClientError> {
     let address = format!("{}/hosts", path(&arguments.pool, session).await?);
-    // Machines that are no hosts yet are taken on.
+    // Machines that aren't hosts yet are added instead of moved.
     let known = if arguments.moves { all(session).await? } else { Vec::new() };
     with_each(&arguments.hosts, session, async |host, session: &mut Session<'_>| {
         let answer = if known.iter().any(|known| known.hypervisor_hostname == host || known.id == host) {
@@ -221,7 +221,7 @@ const POOLS: Listed = Listed {
     hint: "`allot freepool list` shows all",
 };
 
-/// The address of the pool that is meant.
+/// URL path of a pool, given its name or identifier.
 async fn path(pool: &str, session: &Session<'_>) -> Result<String, ClientError> {
     Ok(format!("{}/{}", POOLS.path, segment(&POOLS.find(pool, session).await?)))
 }

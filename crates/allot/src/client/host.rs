@@ -1,4 +1,4 @@
-//! `allot host`.
+//! `allot host` manages hosts.
 
 use std::collections::BTreeMap;
 
@@ -118,7 +118,6 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     }
 }
 
-/// All hosts.
 pub(super) async fn all(session: &Session<'_>) -> Result<Vec<Host>, ClientError> {
     read(&session.connection.get("/v1/os-hosts", &[]).await?, "hosts")
 }
@@ -146,10 +145,10 @@ fn print_host(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientErr
     }
 }
 
-/// A machine of that name that is to be a host with these capabilities.
+/// Request that adds a machine as a host with these capabilities.
 pub(super) fn new_host(name: &str, capabilities: &[(String, String)]) -> HostCreate {
     let mut capabilities: BTreeMap<_, _> = capabilities.iter().cloned().collect();
-    // It is what the machine is called.
+    // The machine's name is set separately.
     capabilities.remove("name");
     HostCreate { name: Some(name.to_owned()), id: None, capabilities }
 }
@@ -166,7 +165,7 @@ async fn create(arguments: &Create, session: &mut Session<'_>) -> Result<(), Cli
     .await
 }
 
-/// Closes hosts for new leases, or opens them.
+/// Opens or closes hosts for new leases.
 async fn set_reservable(
     hosts: &[String],
     reservable: bool,
@@ -175,7 +174,7 @@ async fn set_reservable(
     let verb = if reservable { "open" } else { "close" };
     with_each(hosts, session, async |host, session: &mut Session<'_>| {
         let id = identify(host, session).await.map_err(|error| match error {
-            // The name is looked up in a list that the user may not see either.
+            // The name lookup lists hosts, which the user isn't allowed to do either.
             ClientError::Refused { status: 403, message, .. } => {
                 let hint = Some(message);
                 ClientError::Refused {
@@ -213,7 +212,7 @@ async fn update(arguments: &Update, session: &mut Session<'_>) -> Result<(), Cli
     .await
 }
 
-/// Removes hosts from the collection with that path: all hosts of the service, or those of a free pool.
+/// Removes hosts from the collection at `path`: all hosts of the service, or those of a free pool.
 pub(super) async fn remove(
     consent: &Consent,
     hosts: &[String],
@@ -238,7 +237,7 @@ pub(super) async fn remove(
         .await
 }
 
-/// The refusal to remove a host, by the name that the user gave and with the leases that have it.
+/// Rewrites the refusal to remove a host, with the name that the user gave and the leases that hold it.
 async fn not_removed(host: &Found, error: ClientError, session: &Session<'_>) -> ClientError {
     let ClientError::Refused { status: 409, message, hint } = error else { return error };
     let message = message.replace(&format!("host {}.", host.id), &format!("host {}.", host.name));
@@ -304,14 +303,14 @@ async fn allocations(arguments: &Allocations, session: &mut Session<'_>) -> Resu
     session.print_table(&allocated(&entries, &hosts, &leases))
 }
 
-/// Names of leases by identifier; those of other projects may be unknown.
+/// Leases by identifier, for their names. Leases of other projects can be missing.
 async fn lease_names(session: &Session<'_>) -> BTreeMap<String, Lease> {
     let answer = session.connection.get("/v1/leases", &[]).await.unwrap_or_default();
     let leases: Vec<Lease> = read(&answer, "leases").unwrap_or_default();
     leases.into_iter().map(|lease| (lease.id.clone(), lease)).collect()
 }
 
-/// The number of the host that is meant, and its name for a question.
+/// Number of a host, and its description for a prompt.
 async fn find_described(host: &str, session: &Session<'_>) -> Result<(String, String), ClientError> {
     if session.may_ask {
         HOSTS.find_described(host, session).await
@@ -320,7 +319,7 @@ async fn find_described(host: &str, session: &Session<'_>) -> Result<(String, St
     }
 }
 
-/// The number of the host that is meant.
+/// Number of a host, given its name or number.
 async fn identify(host: &str, session: &Session<'_>) -> Result<String, ClientError> {
     if !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(host.to_owned());
@@ -338,7 +337,7 @@ pub(super) const HOSTS: Listed = Listed {
     hint: "`allot host list` shows all, `allot host create` adds one",
 };
 
-/// What every host has beside its capabilities (API-hosts).
+/// Fields of every host that aren't capabilities (API-hosts).
 const COLUMNS: [&str; 10] = [
     "service_name",
     "hypervisor_type",

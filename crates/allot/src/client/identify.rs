@@ -8,13 +8,14 @@ use super::table::{is_identifier, short_length};
 use super::wire::{is_uuid, plain, read};
 use super::{ClientError, Session};
 
-/// Characters of the beginning of an identifier, at least.
+/// Minimum length of an identifier prefix, in characters.
 const LEAST_PREFIX: usize = 4;
 
-/// Matches that an error lists, at most.
+/// Maximum number of matches listed in an error.
 const MOST_LISTED: usize = 5;
 
-/// A list to look up names and identifiers in. The service shows the entries that the caller may see.
+/// A list to look up names and identifiers in. The service only returns entries that the caller is allowed to
+/// see.
 pub(crate) struct Listed {
     pub noun: &'static str,
     pub path: &'static str,
@@ -22,7 +23,7 @@ pub(crate) struct Listed {
     pub key: &'static str,
     /// JSON pointer to an entry's identifier.
     pub id: &'static str,
-    /// JSON pointer to an entry's name. Empty: it has none.
+    /// JSON pointer to an entry's name, or empty if entries have no name.
     pub name: &'static str,
     /// JSON pointers to fields that tell entries of the same name apart.
     pub details: &'static [&'static str],
@@ -30,7 +31,7 @@ pub(crate) struct Listed {
     pub hint: &'static str,
 }
 
-/// An entry of a list, as errors and questions show it.
+/// An entry of a list, with the fields for errors and prompts.
 struct Entry {
     id: String,
     name: String,
@@ -38,7 +39,7 @@ struct Entry {
 }
 
 impl Listed {
-    /// Finds the identifier of an entry by its name, identifier or prefix. A full identifier isn't looked up.
+    /// Finds the identifier of an entry by name, identifier or prefix. A full identifier isn't looked up.
     pub(crate) async fn find(&self, given: &str, session: &Session<'_>) -> Result<String, ClientError> {
         if is_uuid(given) {
             return Ok(given.to_owned());
@@ -47,8 +48,8 @@ impl Listed {
         self.one_of(&entries, given, &|date| session.brief(date))
     }
 
-    /// Like [`Self::find`], and describes the entry for a question. Without a question, the description is what the
-    /// user gave.
+    /// Like [`Self::find`], and describes the entry for a prompt. Without a prompt, the description is what
+    /// the user gave.
     pub(crate) async fn find_described(
         &self,
         given: &str,
@@ -75,7 +76,7 @@ impl Listed {
         Ok((id, described))
     }
 
-    /// The error for a name or identifier that no entry has.
+    /// Error for a name or identifier that doesn't exist.
     pub(crate) fn unknown(&self, given: &str) -> String {
         format!("there is no {} {given:?}", self.noun)
     }
@@ -85,7 +86,7 @@ impl Listed {
         matches!(error, ClientError::Refused { message, .. } if message.starts_with(&self.unknown(given)))
     }
 
-    /// Exact names and identifiers come before beginnings of identifiers. `brief` shows dates.
+    /// Exact names and identifiers take precedence over prefixes. `brief` formats dates.
     pub(crate) fn one_of(
         &self,
         entries: &[Value],
@@ -98,7 +99,7 @@ impl Listed {
             details: self.details.iter().map(|pointer| text(entry, pointer)).collect(),
         });
         let mut entries: Vec<Entry> = entries.filter(|entry| !entry.id.is_empty()).collect();
-        // Leases of a series have the same one.
+        // Leases of a series share its identifier.
         entries.sort_by(|a, b| (&a.id, &a.name).cmp(&(&b.id, &b.name)));
         entries.dedup_by(|a, b| a.id == b.id);
         let is_exact = |entry: &&Entry| entry.id == given || (!self.name.is_empty() && entry.name == given);
@@ -112,7 +113,7 @@ impl Listed {
         let (message, hint) = match found.as_slice() {
             [only] => return Ok(only.id.clone()),
             [] => {
-                // Hosts have numbers, which have no beginnings.
+                // Hosts have numbers, which can't be abbreviated.
                 let have_beginnings = entries.iter().all(|entry| is_identifier(&entry.id));
                 let hint = if have_beginnings && is_short_prefix(given) {
                     format!("write at least four characters of an identifier; {}", self.hint)
@@ -147,17 +148,17 @@ impl Entry {
     }
 }
 
-/// The text at a JSON pointer. An entry without it has an empty one.
+/// Text at a JSON pointer, or empty if the entry has none.
 fn text(entry: &Value, pointer: &str) -> String {
     entry.pointer(pointer).map(plain).unwrap_or_default()
 }
 
-/// Whether it can be the beginning of an identifier.
+/// Whether the text can be an identifier prefix.
 pub(crate) fn is_prefix(text: &str) -> bool {
     text.len() >= LEAST_PREFIX && text.chars().all(|letter| letter.is_ascii_hexdigit() || letter == '-')
 }
 
-/// Whether it would be the beginning of an identifier if it were longer.
+/// Whether the text would be an identifier prefix if it were longer.
 fn is_short_prefix(text: &str) -> bool {
     (1..LEAST_PREFIX).contains(&text.len()) && text.bytes().all(|letter| letter.is_ascii_hexdigit())
 }

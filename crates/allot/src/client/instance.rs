@@ -1,4 +1,4 @@
-//! `allot instance`.
+//! `allot instance` manages instances.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::table::{Table, date, id, prose, time, word};
 use super::wire::{plain, read};
 use super::{ClientError, Session, segment};
 
-/// How often it is looked whether an instance runs.
+/// Interval between checks of an instance that is being started.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 /// What to do with instances.
@@ -195,7 +195,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     }
 }
 
-/// The instance, once it is not being started any more.
+/// Waits until the instance is no longer being started, and fails if it doesn't run.
 async fn built(mut answer: Value, session: &Session<'_>) -> Result<Value, ClientError> {
     let path = format!("/v1/instances/{}", segment(&plain(&answer["instance"]["id"])));
     while answer["instance"]["status"] == "BUILD" {
@@ -208,7 +208,7 @@ async fn built(mut answer: Value, session: &Session<'_>) -> Result<Value, Client
     }
 }
 
-/// What is asked for beside a size, as requests have it.
+/// Request parameters other than the size.
 struct Asked {
     hints: Option<LeaseHints>,
     flavor: BTreeMap<String, String>,
@@ -217,7 +217,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// With the identifiers of the lease and of the instances that are named.
+    /// Resolves the names of the lease and of instances to identifiers.
     async fn of(arguments: &Placing, session: &Session<'_>) -> Result<Self, ClientError> {
         let lease = match &arguments.lease {
             Some(lease) => Some(identify(lease, session).await?),

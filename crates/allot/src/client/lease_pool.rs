@@ -1,4 +1,4 @@
-//! `allot leasepool`.
+//! `allot leasepool` manages the hosts of running leases as pools.
 
 use api::v1::body::{LeasePoolChange, LeasePoolCreate, LeasePoolGrowth, LeasePoolSwap};
 use api::v1::{LeasePool, LeasePoolHost};
@@ -93,17 +93,16 @@ pub(crate) struct Set {
     ram_ratio: Option<Ratio>,
 }
 
-/// How far something is over-committed.
+/// Overcommit ratio.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ratio {
-    /// As hosts say.
+    /// The ratio set on each host.
     Default,
-    /// So far.
     Of(f64),
 }
 
 impl Ratio {
-    /// As the service has it: null for what hosts say.
+    /// Ratio in requests. `None` selects the ratio set on each host.
     fn wire(self) -> Option<f64> {
         match self {
             Self::Default => None,
@@ -119,7 +118,7 @@ impl std::str::FromStr for Ratio {
         if text == "default" {
             return Ok(Self::Default);
         }
-        // How large it may be is up to the service.
+        // The service validates the range.
         let ratio = text.parse().ok().filter(|ratio: &f64| ratio.is_finite());
         ratio.map(Self::Of).ok_or("write a number, as 1.5, or default")
     }
@@ -255,7 +254,7 @@ const POOLS: Listed = Listed {
     hint: "`allot leasepool list` shows all",
 };
 
-/// The address of the pool that is meant.
+/// URL path of a pool, given its name or identifier.
 async fn path(pool: &str, session: &Session<'_>) -> Result<String, ClientError> {
     Ok(format!("{}/{}", POOLS.path, POOLS.find(pool, session).await?))
 }
@@ -278,7 +277,7 @@ pub(super) fn table(found: &[LeasePool]) -> Table {
     for pool in found {
         table.add_row([
             pool.id.clone(),
-            // Unnamed pools are called by their identifiers.
+            // The name of an unnamed pool is its identifier.
             if pool.name == pool.id { String::new() } else { pool.name.clone() },
             pool.lease_id.clone(),
             pool.hosts.to_string(),

@@ -1,8 +1,8 @@
-//! Who asks: a token, a user with a password, or a user of Keystone, who gets a token for a password or an application
-//! credential.
+//! Login with a token, as a user with a password, or as a Keystone user, who gets a token for a password or
+//! an application credential.
 //!
-//! Keystone's options and variables have the names that `OpenStack`'s clients know, so that a shell that is set up
-//! for those (`openrc`) is set up for this. A login of the service's own, if one is given, comes first.
+//! Keystone's options and variables have the same names as in `OpenStack` clients, so a shell that is set up
+//! for those (`openrc`) also works here. A login of the service's own takes precedence.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -20,12 +20,12 @@ use super::ask::may_type;
 use super::failure::{ClientError, innermost, refusal};
 use crate::secret;
 
-/// Until a token is there.
+/// Timeout for getting a token.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The type of service in Keystone's catalogue.
+/// Service type in Keystone's catalog.
 const SERVICE: &str = "reservation";
 
-/// The service's message about credentials of which it says nothing more.
+/// The service's message for credentials that it rejects without details.
 const UNAUTHORIZED: &str = "The request you have made requires authentication.";
 
 /// Who asks.
@@ -109,16 +109,16 @@ struct KeystoneArguments {
     os_interface: String,
 }
 
-/// How requests say who asks.
+/// Credentials of requests.
 #[derive(Debug)]
 pub(crate) enum Login {
-    /// They do not.
+    /// Requests have no credentials.
     Nobody,
     Token(SecretString),
     Basic {
         user: String,
         password: SecretString,
-        /// The user's default project if absent.
+        /// `None` selects the user's default project.
         project: Option<String>,
     },
     Keystone(Box<Keystone>),
@@ -136,7 +136,7 @@ impl Arguments {
 }
 
 impl Login {
-    /// The login that the arguments ask for.
+    /// Selects the login: a token takes precedence over a user, and a user over Keystone.
     pub(crate) fn new(arguments: Arguments) -> Result<Self, ClientError> {
         let Arguments { token, user, password, project, mut keystone } = arguments;
         match (token, user, keystone.os_auth_url.clone()) {
@@ -158,7 +158,7 @@ impl Login {
         }
     }
 
-    /// The request, with who asks.
+    /// Adds the credentials to a request.
     pub(crate) fn sign(&self, request: RequestBuilder) -> RequestBuilder {
         match self {
             Self::Nobody => request,
@@ -177,7 +177,7 @@ impl Login {
         }
     }
 
-    /// Says which credentials were rejected, if the service doesn't say more itself.
+    /// Names the rejected credentials, if the service gives no details itself.
     pub(crate) fn explain(&self, error: ClientError) -> ClientError {
         match error {
             ClientError::Refused { status: 401, message, hint: None } if message == UNAUTHORIZED => {
@@ -212,10 +212,10 @@ impl Login {
     }
 }
 
-/// A user of Keystone, and the token of the present.
+/// A Keystone user and the current token.
 #[derive(Debug)]
 pub(crate) struct Keystone {
-    /// Where tokens are given.
+    /// URL for requesting tokens.
     url: String,
     arguments: KeystoneArguments,
     /// The password, or the secret of the application credential.
@@ -223,7 +223,7 @@ pub(crate) struct Keystone {
     token: Mutex<Option<SecretString>>,
 }
 
-/// What Keystone says of a token, as far as it is of interest.
+/// Keystone's response to a request for a token, as far as it is used.
 #[derive(Deserialize)]
 struct Answer {
     token: Scope,
@@ -251,14 +251,14 @@ impl Keystone {
             }
             password
         };
-        // Openrc files have it with the version and without.
+        // Some openrc files have the URL with the version, some without.
         let base = url.trim_end_matches('/');
         let base = base.strip_suffix("/v3").unwrap_or(base);
         let url = format!("{base}/v3/auth/tokens");
         Ok(Self { url, arguments, secret, token: Mutex::default() })
     }
 
-    /// Where the projects of the user are listed.
+    /// URL of the list of the user's projects.
     pub(crate) fn projects_url(&self) -> String {
         format!("{}/projects", self.url.trim_end_matches("/tokens"))
     }
@@ -267,7 +267,7 @@ impl Keystone {
         self.token.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gets a token, and says where the service is, if the catalogue does.
+    /// Gets a token. Returns the service's URL if the catalog has it.
     pub(crate) async fn log_in(&self, client: &Client) -> Result<Option<String>, ClientError> {
         let failed = |error: &reqwest::Error| ClientError::Unreachable {
             url: self.url.clone(),
@@ -373,7 +373,8 @@ mod tests {
         assert_eq!(by_id.url, "http://k/v3/auth/tokens");
         assert_eq!(by_id.projects_url(), "http://k/v3/auth/projects");
         assert_eq!(by_id.request()["auth"]["scope"], json!({"project": {"id": "8"}}));
-        // It has its project, and comes before a user whose name the shell may have as well.
+        // An application credential is tied to a project. It takes precedence over a user name, which the
+        // shell can have set as well.
         let credential = keystone(
             "--os-auth-url http://k --os-application-credential-id c --os-application-credential-secret s --os-username a",
         );

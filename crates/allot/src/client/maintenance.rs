@@ -1,4 +1,4 @@
-//! `allot maintenance`.
+//! `allot maintenance` finds and books times for maintenance.
 
 use api::v1::Maintenance;
 use api::v1::body::MaintenanceCreate;

@@ -1,9 +1,9 @@
 //! Commands that talk to a running service: `lease`, `host`, `freepool`, `leasepool`, `floatingip`, `flavor`,
-//! `instance`, `preemptible`, `maintenance`, `availability`, `calendar`, `events`, `audit`, `usage`, `capacity`,
-//! `energy`, `settings`, `doctor`, `whoami`.
+//! `instance`, `preemptible`, `maintenance`, `availability`, `calendar`, `events`, `audit`, `usage`,
+//! `capacity`, `energy`, `settings`, `doctor`, `whoami`.
 //!
-//! Nothing is decided here. A command turns arguments into one request or a few, and answers into a table, or
-//! with `-o json` passes them on as they are.
+//! The client makes no decisions. A command turns its arguments into one or a few requests, and the responses
+//! into a table. With `-o json`, it prints the responses unchanged.
 
 mod ask;
 mod audit;
@@ -186,13 +186,13 @@ enum Command {
     Whoami,
 }
 
-/// What every command needs.
+/// Connection, streams and settings of a running command.
 pub(crate) struct Session<'a> {
     connection: Connection,
-    /// What times are read and shown in.
+    /// Time zone for reading and showing times.
     zone: TimeZone,
     style: Style,
-    /// Whether a person is there to answer questions.
+    /// Whether a person can answer prompts.
     may_ask: bool,
     stdin: &'a mut dyn Read,
     out: &'a mut dyn Write,
@@ -200,12 +200,12 @@ pub(crate) struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// The present, by the service's clock: that of a demonstration runs faster than ours.
+    /// Current time by the service's clock, which runs faster than ours in a demo.
     async fn now(&self) -> Timestamp {
         self.connection.time().await.unwrap_or_else(|| SystemClock.now())
     }
 
-    /// Prints an answer: as it came for programs that read documents, or as a table.
+    /// Prints a response: unchanged for programs that read documents, otherwise as a table.
     fn print_answer(
         &mut self,
         answer: &Value,
@@ -214,7 +214,7 @@ impl Session<'_> {
         if self.wants_document() { self.print_json(answer) } else { self.print_table(&table()?) }
     }
 
-    /// The time of the last answer, by the service's clock.
+    /// Time of the last response, by the service's clock.
     fn answered(&self) -> Timestamp {
         self.connection.answered().unwrap_or_else(|| SystemClock.now())
     }
@@ -236,7 +236,7 @@ impl Session<'_> {
         Ok(notes)
     }
 
-    /// Prints a document.
+    /// Prints a document as JSON or YAML.
     fn print_json(&mut self, document: &Value) -> Result<(), ClientError> {
         if self.style.format == Format::Yaml {
             return Ok(write!(self.out, "{}", serde_yaml_ng::to_string(document).unwrap_or_default())?);
@@ -249,12 +249,12 @@ impl Session<'_> {
         Ok(writeln!(self.out, "{text}")?)
     }
 
-    /// Says that something was done. Programs know it by the exit status.
+    /// Prints a message about success. Programs rely on the exit status instead.
     fn done(&mut self, text: &str) -> Result<(), ClientError> {
         if self.is_for_people() { self.print(text) } else { Ok(()) }
     }
 
-    /// Whether results are documents, not tables.
+    /// Whether results are JSON or YAML documents rather than tables.
     fn wants_document(&self) -> bool {
         matches!(self.style.format, Format::Json | Format::Yaml)
     }
@@ -269,7 +269,7 @@ impl Session<'_> {
         }
     }
 
-    /// A date of an answer as tables show it.
+    /// Formats a date in a response like tables do.
     fn brief(&self, date: &str) -> String {
         let now = self.answered();
         let is_brief = self.style.is_brief();
@@ -281,27 +281,26 @@ impl Session<'_> {
         self.note_to_people(&format!("Times are {}.", zone_name(&self.zone)));
     }
 
-    /// The streams, for a question.
+    /// Streams for a prompt.
     fn io(&mut self) -> Io<'_> {
         Io { stdin: &mut *self.stdin, out: &mut *self.out, err: &mut *self.err }
     }
 
-    /// Reports an error after which the command goes on.
+    /// Reports an error that doesn't end the command.
     fn report(&mut self, error: ClientError) {
         let error = error.with_texts(&|text| dates::with_local_dates(&text, &self.zone));
         let _ = self.out.flush();
         report(&error.to_string(), error.hint(), &mut self.io());
     }
 
-    /// Says something beside the results, on standard error.
+    /// Prints a note to standard error, apart from the results.
     fn note(&mut self, text: &str) {
         let _ = self.out.flush();
         let _ = writeln!(self.err, "{}", shown::message(text));
     }
 }
 
-/// Does something with each of several things by name. One with which it cannot be done does not keep it from the
-/// others; that the service cannot be reached does.
+/// Calls `act` for each name. A refusal doesn't stop the remaining ones; an unreachable service does.
 async fn with_each(
     names: &[String],
     session: &mut Session<'_>,
@@ -324,7 +323,7 @@ async fn with_each(
     outcome(names.len(), failed)
 }
 
-/// The result of `of` acts, of which some failed.
+/// Result of `of` operations, given the failed ones.
 fn outcome(of: usize, mut failed: Vec<(String, ClientError)>) -> Result<(), ClientError> {
     match failed.len() {
         0 => Ok(()),
@@ -380,7 +379,7 @@ pub(crate) fn without_empty_variables(command: clap::Command) -> clap::Command {
     })
 }
 
-/// What times are read and shown in: the user's own zone, or UTC if that is asked for or the zone is unknown.
+/// Time zone for reading and showing times: the user's own, or UTC if `utc` is set or the user's is unknown.
 fn zone(utc: bool, err: &mut dyn Write) -> TimeZone {
     if utc {
         return TimeZone::UTC;

@@ -1,6 +1,6 @@
-//! NAME=VALUE, as many options have it.
+//! Parses NAME=VALUE, the form of many options.
 
-/// A name and a value, which may have further `=`. Says what to write if there is no name.
+/// Splits at the first `=`, so the value can contain more of them. Fails if the name is empty.
 pub(super) fn name_value(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),

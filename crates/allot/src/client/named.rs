@@ -1,4 +1,4 @@
-//! Names that the service knows, for the completion of words.
+//! Names of objects in the service, for shell completion.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use super::identify::Listed;
 use super::wire::read;
 use super::{Common, Connection, Line, Login, host, instance, lease, without_empty_variables};
 
-/// Longer waits would disturb typing.
+/// Time limit. A longer wait would disturb typing.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Names of one list, at most.
+/// Maximum number of names.
 const MOST: usize = 500;
 
-/// Things that have names.
+/// Objects with names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// Leases that aren't over: commands prefer them to others of the same name.
+    /// Leases that aren't over. Commands prefer them to others with the same name.
     Lease,
     Host,
     Instance,
 }
 
-/// Names that the caller may see, unescaped. Empty if the service doesn't answer in time or refuses, and if a password is
-/// missing. `shared` has shared options with their values.
+/// Names that the caller is allowed to see, unescaped. Empty if the service doesn't answer in time or
+/// refuses, or if a password is missing. `shared` contains the shared options with their values.
 pub(crate) fn names(named: Named, shared: &[String]) -> Vec<String> {
     let (listed, statuses): (&Listed, &[&str]) = match named {
         Named::Lease => (&lease::LEASES, &["ACTIVE", "PENDING", "STARTING", "ERROR"]),
@@ -61,7 +61,7 @@ pub(crate) fn names(named: Named, shared: &[String]) -> Vec<String> {
         // Names that arrived before the limit are kept.
         let _ = tokio::time::timeout(LIMIT, asked).await;
     });
-    // Doesn't wait for a name server.
+    // Don't wait for a DNS lookup.
     runtime.shutdown_background();
     names.sort_unstable();
     names.dedup();

@@ -1,11 +1,11 @@
 //! Names of the commands that talk to a service.
 
-/// Whether a command talks to a service, by its words without `allot`.
+/// Whether a command talks to a service. `path` consists of its words without `allot`.
 pub(crate) fn is_client(path: &str) -> bool {
     path.split(' ').next().is_some_and(|name| NAMES.contains(&name))
 }
 
-/// The words that begin such a command.
+/// First words of the commands that talk to a service.
 pub(crate) const NAMES: [&str; 19] = [
     "lease",
     "host",

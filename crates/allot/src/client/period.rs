@@ -1,4 +1,4 @@
-//! Periods that are past, as reports ask for them.
+//! Past periods in requests for reports.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// The parameters of the request. The service has defaults for those that are absent.
+    /// Query parameters. The service has defaults for missing ones.
     pub(crate) async fn query(
         &self,
         session: &Session<'_>,
@@ -39,13 +39,13 @@ impl Past {
     }
 }
 
-/// Notes the period of an answer.
+/// Notes the period that a report covers.
 pub(super) fn note(answer: &Value, session: &mut Session<'_>) {
     let line = sentence(answer, &session.zone);
     session.note_to_people(&line);
 }
 
-/// The period of an answer. One that ends at midnight includes the day before.
+/// Describes the period of a response. One that ends at midnight includes the day before.
 fn sentence(answer: &Value, zone: &TimeZone) -> String {
     let text = |name: &str| answer[name].as_str().unwrap_or_default();
     let end = match last_day(text("end"), zone) {
@@ -55,7 +55,7 @@ fn sentence(answer: &Value, zone: &TimeZone) -> String {
     format!("From {} to {end} ({}).", shown_seconds(text("start"), zone), zone_name(zone))
 }
 
-/// The last day of a period that ends at midnight.
+/// Last day of a period that ends at midnight, otherwise `None`.
 fn last_day(end: &str, zone: &TimeZone) -> Option<Date> {
     let end = end.parse::<Timestamp>().ok()?.to_zoned(zone.clone());
     if end.time() == Time::midnight() { end.date().yesterday().ok() } else { None }

@@ -1,6 +1,6 @@
-//! Refusals by policy in words, with the command that shows or does something similar.
+//! Explains refusals by policy, and names a command that shows or does something similar.
 
-/// A rule, the action it allows, and an alternative for callers without it; empty without an alternative.
+/// A rule, the action it allows, and an alternative for callers without it, or an empty text.
 type Refused = (&'static str, &'static str, &'static str);
 
 /// Rules that only administrators satisfy by default.
@@ -72,7 +72,7 @@ const MEMBERS: [Refused; 10] = [
     ("blazar:placement:post", "ask about clusters", ""),
 ];
 
-/// Rules that everybody satisfies for their own project only.
+/// Rules that all users satisfy, but only for their own project.
 const OTHER_PROJECTS: [Refused; 2] = [
     ("blazar:usage:get", "see the usage of other projects", "`allot usage` shows that of yours"),
     (
@@ -82,7 +82,7 @@ const OTHER_PROJECTS: [Refused; 2] = [
     ),
 ];
 
-/// The message and hint for a refusal in the service's words.
+/// Message and hint for a refusal by policy. `None` for other messages and rules.
 pub(super) fn refusal(message: &str) -> Option<(String, String)> {
     let rule = message.strip_prefix("Policy doesn't allow ")?.strip_suffix(" to be performed")?;
     let roles: [(&str, &[Refused], &str); 3] = [

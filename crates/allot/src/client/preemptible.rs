@@ -1,4 +1,4 @@
-//! `allot preemptible`.
+//! `allot preemptible` reports on preemptible instances.
 
 use clap::{Args, Subcommand};
 use serde_json::Value;

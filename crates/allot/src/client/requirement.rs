@@ -1,7 +1,7 @@
 //! Requirements on hosts in a short form: `rack=r1 and vcpus>=16`.
 //!
-//! The service reads lists such as `["==", "$rack", "r1"]`, in JSON. What begins with `[` is passed on as it is; all
-//! else is read here:
+//! The service reads JSON lists such as `["==", "$rack", "r1"]`. Text that begins with `[` is passed on. All
+//! other text is parsed with this grammar:
 //!
 //! ```text
 //! expression := term { "or" term }
@@ -11,16 +11,16 @@
 //! values     := value { "," value } | "(" value { "," value } ")"
 //! ```
 //!
-//! Names and values with blanks, or that are words of the language, are put between quotation marks.
+//! Names and values that contain spaces or are keywords must be quoted.
 
 use serde_json::{Value, json};
 
 use super::ClientError;
 
-/// Brackets and `not` are taken so deep, which is what the service takes.
+/// Maximum nesting of parentheses and `not`, which is also the service's limit.
 const MAX_DEPTH: usize = 32;
 
-/// The expression as the service reads it: JSON text.
+/// Converts a requirement to the service's JSON.
 pub(crate) fn parse(text: &str) -> Result<String, ClientError> {
     let text = text.trim();
     let wrong = |reason: String| ClientError::Usage(format!("--where {text:?}: {reason}"));
@@ -42,7 +42,7 @@ pub(crate) fn parse(text: &str) -> Result<String, ClientError> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     Word(String),
-    /// A name or a value between quotation marks.
+    /// A quoted name or value.
     Quoted(String),
     Operator(&'static str),
     Open,
@@ -63,7 +63,7 @@ impl Token {
     }
 }
 
-/// The longer ones first.
+/// Longer operators come before their prefixes, since the first match is used.
 const OPERATORS: [(&str, &str); 7] =
     [("==", "=="), ("!=", "!="), ("<=", "<="), (">=", ">="), ("=", "=="), ("<", "<"), (">", ">")];
 
@@ -284,7 +284,8 @@ mod tests {
         assert!(parse(&"(".repeat(100_000)).is_err());
     }
 
-    /// An expression as JSON; names and values are what can be written without escapes, which there are none of.
+    /// Expressions as JSON. Names and values can be written without escapes, which the short form doesn't
+    /// have.
     fn expressions() -> impl Strategy<Value = Value> {
         let name = || r"\$?[a-z][a-z0-9_.:/-]{0,5}".prop_filter("a word of the language", |name| !word(name));
         let value = || "[^\"]{1,6}";
@@ -313,7 +314,7 @@ mod tests {
         ["and", "or", "not", "in"].contains(&name.to_ascii_lowercase().as_str())
     }
 
-    /// The short form of an expression, with brackets around every part.
+    /// Writes an expression in the short form, with parentheses around every part.
     fn written(expression: &Value) -> String {
         let parts = expression.as_array().expect("a list");
         let text = |value: &Value| value.as_str().expect("text").to_owned();

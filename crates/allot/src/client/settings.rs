@@ -1,4 +1,4 @@
-//! `allot settings`.
+//! `allot settings` lists the service's settings.
 
 use api::v1::SettingOf;
 use clap::Args;

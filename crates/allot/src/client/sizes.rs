@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::wire::plain;
 
-/// Memory of an answer, MiB, as tables show it: in GiB where those are whole.
+/// Formats memory in MiB for tables, as GiB if that is a whole number.
 pub(crate) fn memory(mib: &Value) -> String {
     match mib.as_u64() {
         Some(mib) if mib > 0 && mib % 1024 == 0 => format!("{} GiB", mib / 1024),
@@ -12,7 +12,7 @@ pub(crate) fn memory(mib: &Value) -> String {
     }
 }
 
-/// Memory, MiB: `4096`, `512M`, `4G`.
+/// Parses memory in MiB: `4096`, `512M`, `4G`.
 pub(crate) fn mebibytes(text: &str) -> Result<u32, String> {
     scaled(
         text,
@@ -21,7 +21,7 @@ pub(crate) fn mebibytes(text: &str) -> Result<u32, String> {
     )
 }
 
-/// Disk, GiB: `20`, `20G`, `1T`.
+/// Parses disk in GiB: `20`, `20G`, `1T`.
 pub(crate) fn gibibytes(text: &str) -> Result<u32, String> {
     scaled(text, &[('G', 1), ('T', 1024)], "write GiB as 20, or with a unit as 20G, 1T")
 }

@@ -1,5 +1,5 @@
-//! Tables. On a terminal, columns of prose are broken between words, and then whole columns are hidden in the order that
-//! the table declares. Words are not broken, since names and identifiers are there to be copied.
+//! Tables. On a narrow terminal, columns of prose are wrapped between words, then whole columns are hidden in
+//! the order that the table declares. Words are never broken, since people copy names and identifiers.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -32,34 +32,34 @@ pub(crate) enum Format {
     Yaml,
 }
 
-/// A column of prose is not made narrower than this, unless it has less.
+/// Minimum width of a prose column, unless its content is narrower.
 const LEAST_PROSE: usize = 12;
-/// Characters of an identifier on a terminal, unless two of a column have the same.
+/// Minimum length of a shortened identifier. It is longer if two in a column would look the same.
 const SHORT_ID: usize = 8;
 
-/// How results are laid out.
+/// Layout of results.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Style {
-    /// Columns of the terminal; `None` if it is not one. Some programs give theirs a width of 0, which says nothing.
+    /// Width of the terminal, or `None` if the output isn't a terminal. Some programs report a width of 0,
+    /// which means that it's unknown.
     pub width: Option<u16>,
     pub format: Format,
-    /// These columns and no others, by their headings.
+    /// Headings of the columns to show. `None` shows all.
     pub columns: Option<Rc<Vec<String>>>,
     pub no_header: bool,
 }
 
 impl Style {
-    /// For standard output.
     pub(crate) fn of_output(format: Format, columns: Option<Vec<String>>, no_header: bool) -> Self {
         Self { width: Drawn::new().width(), format, columns: columns.map(Rc::new), no_header }
     }
 
-    /// Whether a person looks at it.
+    /// Whether the output is a terminal.
     pub(crate) fn terminal(&self) -> bool {
         self.width.is_some()
     }
 
-    /// Columns that a line may have.
+    /// Maximum width of a line. Unlimited if the width is unknown.
     pub(crate) fn columns_of_terminal(&self) -> usize {
         self.width.filter(|width| *width > 0).map_or(usize::MAX, usize::from)
     }
@@ -70,27 +70,26 @@ impl Style {
     }
 }
 
-/// Content of a column's cells.
+/// Type of a column, which determines how its cells are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Never broken.
     Word,
-    /// May be broken between words.
+    /// Can be wrapped between words.
     Prose,
     /// Identifiers, or names in their place.
     Id,
-    /// Dates as answers have them, shown to the minute.
+    /// Dates in responses, shown to the minute.
     Date,
-    /// The same to the second.
+    /// Dates in responses, shown to the second.
     Time,
 }
 
-/// A column of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     heading: String,
     kind: Kind,
-    /// Place in the order in which columns are hidden on a narrow terminal. `None`: it is never hidden.
+    /// Position in the order in which columns are hidden on a narrow terminal. `None` is never hidden.
     hidden: Option<u8>,
     names_row: bool,
 }
@@ -100,7 +99,7 @@ impl Column {
         Self { heading: heading.to_owned(), kind, hidden: None, names_row: false }
     }
 
-    /// Hides it as the nth on a narrow terminal.
+    /// Hides the column as the nth one on a narrow terminal.
     pub(crate) fn hide(self, nth: u8) -> Self {
         Self { hidden: Some(nth), ..self }
     }
@@ -109,7 +108,7 @@ impl Column {
         &self.heading
     }
 
-    /// Names the row: `-o name` prints this column.
+    /// Marks the column that names the row and is printed by `-o name`.
     pub(crate) fn key(self) -> Self {
         Self { names_row: true, ..self }
     }
@@ -139,12 +138,11 @@ pub(crate) fn time(heading: &str) -> Column {
     Column::new(heading, Kind::Time)
 }
 
-/// Columns and rows.
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
-    /// Said instead of a table without rows.
+    /// Note to show instead of an empty table.
     none: Option<&'static str>,
 }
 
@@ -160,12 +158,12 @@ impl Table {
         Self { columns: columns.into(), rows: Vec::new(), none: None }
     }
 
-    /// Says that instead of a table without rows.
+    /// Sets the note to show instead of an empty table.
     pub(crate) fn or(self, none: &'static str) -> Self {
         Self { none: Some(none), ..self }
     }
 
-    /// Adds a row: a cell for each column.
+    /// Adds a row with one cell per column.
     pub(crate) fn add_row<C: ToString>(&mut self, cells: impl IntoIterator<Item = C>) {
         self.rows.push(cells.into_iter().map(|cell| cell.to_string()).collect());
     }
@@ -174,14 +172,14 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The table as a pipe gets it, with times in UTC.
+    /// The table as written to a pipe, with times in UTC.
     #[cfg(test)]
     pub(crate) fn in_pipe(&self) -> String {
         let rendered = self.render(&Style::default(), &TimeZone::UTC, Timestamp::UNIX_EPOCH);
         rendered.expect("its columns are known").text
     }
 
-    /// Lays the table out, without blanks at the ends of lines. Fails if a column is asked for that it does not have.
+    /// Lays out the table, without trailing spaces. Fails if a requested column doesn't exist.
     pub(crate) fn render(
         &self,
         style: &Style,
@@ -222,7 +220,7 @@ impl Table {
         Ok(Rendered { text, notes })
     }
 
-    /// The columns that were asked for, or all.
+    /// Indices of the requested columns, or of all. For `-o name`, the column that names the row.
     fn chosen(&self, style: &Style) -> Result<Vec<usize>, ClientError> {
         if style.format == Format::Name {
             let key = self.columns.iter().position(|column| column.names_row);
@@ -240,7 +238,7 @@ impl Table {
         chosen.collect()
     }
 
-    /// The cells of a column as they are shown.
+    /// Cells of a column as shown.
     fn cells(&self, column: usize, brief: bool, zone: &TimeZone, now: Timestamp) -> Vec<String> {
         let cells = || self.rows.iter().map(move |row| row.get(column).map_or("", String::as_str));
         let kind = self.columns[column].kind;
@@ -265,12 +263,12 @@ impl Table {
     }
 }
 
-/// Whether it is an identifier of the service, or one of Keystone, which have no dashes.
+/// Whether the text is a UUID or an identifier of Keystone, which has no dashes.
 pub(crate) fn is_identifier(cell: &str) -> bool {
     is_uuid(cell) || cell.len() == 32 && cell.bytes().all(|letter| letter.is_ascii_hexdigit())
 }
 
-/// Characters by which the identifiers differ, [`SHORT_ID`] at least.
+/// Prefix length at which all identifiers differ, at least [`SHORT_ID`].
 pub(crate) fn short_length<'a>(cells: impl Iterator<Item = &'a str>) -> usize {
     let ids: BTreeSet<&str> = cells.filter(|cell| is_identifier(cell)).collect();
     let pairs = ids.iter().zip(ids.iter().skip(1));
@@ -278,21 +276,21 @@ pub(crate) fn short_length<'a>(cells: impl Iterator<Item = &'a str>) -> usize {
     pairs.map(same).max().unwrap_or(0).max(SHORT_ID)
 }
 
-/// A column with its cells as they are shown.
+/// A column with its cells as shown.
 struct Shown<'t> {
     column: &'t Column,
     cells: Vec<String>,
-    /// Columns of the terminal that it gets.
+    /// Width assigned to the column.
     width: usize,
 }
 
 impl Shown<'_> {
-    /// Columns of a terminal that it needs in one line.
+    /// Width at which no cell is wrapped.
     fn natural(&self) -> usize {
         self.cells.iter().chain([&self.column.heading]).map(|cell| width(cell)).max().unwrap_or(0)
     }
 
-    /// The least width: headings may be broken, and prose.
+    /// Minimum width. Headings and prose can be wrapped.
     fn least(&self) -> usize {
         let widest_word = |cell: &String| cell.split(' ').map(width).max().unwrap_or(0);
         let heading = widest_word(&self.column.heading);
@@ -308,10 +306,11 @@ impl Shown<'_> {
     }
 }
 
-/// The columns that fit, with their widths, and the headings of those that don't. Columns without any content go first.
+/// Returns the columns that fit, with their widths, and the headings of the hidden ones. Columns without
+/// content are hidden first.
 fn fitted(mut shown: Vec<Shown<'_>>, most: usize) -> (Vec<Shown<'_>>, Vec<String>) {
     let mut hidden = Vec::new();
-    // A cell has a blank on either side.
+    // Each cell has a space on either side.
     let total = |shown: &[Shown<'_>]| shown.iter().map(|shown| shown.least() + 2).sum::<usize>();
     while total(&shown) > most {
         let is_empty =
@@ -342,7 +341,7 @@ fn drawn(shown: &[Shown<'_>], rows: usize, no_header: bool) -> String {
     drawn.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
-/// Values separated by commas, as RFC 4180 quotes them.
+/// Comma-separated values, quoted as in RFC 4180.
 fn csv(shown: &[Shown<'_>], rows: usize, no_header: bool) -> String {
     let line = |cells: &mut dyn Iterator<Item = &String>| {
         let quoted = |cell: &String| cell.contains([',', '"', '\n', '\r']);

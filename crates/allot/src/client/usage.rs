@@ -1,4 +1,4 @@
-//! `allot usage`.
+//! `allot usage` reports reservations, usage and costs.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::table::{Column, Table, id, prose, time, word};
 use super::wire::read;
 use super::{ClientError, Session};
 
-/// Events asked for at once.
+/// Events per request.
 const PAGE: usize = 500;
 
 /// What was reserved and used, or what of that is to be seen.
@@ -35,12 +35,12 @@ enum Command {
     Events(Events),
 }
 
-/// Periods that sums can be split by.
+/// Periods by which sums can be split.
 const STEPS: [&str; 3] = ["hour", "day", "month"];
-/// Groups of sums.
+/// Groups by which sums can be split.
 const GROUPS: [&str; 5] = ["project", "user", "pool", "lease", "lease_type"];
 
-/// Groups, and one step at most, separated by commas.
+/// Checks a comma-separated list of groups and at most one period.
 fn grouping(text: &str) -> Result<String, String> {
     let words = || text.split(',').map(str::trim);
     if let Some(word) = words().find(|word| !GROUPS.contains(word) && !STEPS.contains(word)) {
@@ -139,7 +139,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     }
 }
 
-/// What is the same for all questions.
+/// Query parameters that all reports share.
 async fn query(period: &Period, session: &Session<'_>) -> Result<Query, ClientError> {
     let mut query = period.past.query(session).await?;
     query.extend(period.of_project.clone().map(|project| ("project_id", project)));
@@ -172,7 +172,7 @@ async fn lease_with_usage(
     USED.one_of(&read::<Vec<Value>>(&answer, "usage")?, prefix, &str::to_owned)
 }
 
-/// Asks, and prints the answer unless it is to be a table.
+/// Sends a query, and prints the response unless it must be shown as a table.
 async fn ask(
     path: &str,
     mut query: Query,
@@ -244,7 +244,7 @@ async fn sums(arguments: &Sums, session: &mut Session<'_>) -> Result<(), ClientE
 pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError> {
     let asked: Vec<&str> = by.split(',').map(str::trim).collect();
     let stepwise = asked.iter().any(|word| STEPS.contains(word));
-    // In the order in which they are asked for, after the period. Leases have names besides.
+    // Groups are in the requested order, after the period. A lease also has a column for its name.
     let groups = asked.iter().copied().filter(|word| !STEPS.contains(word));
     let columns: Vec<&str> =
         groups.flat_map(|name| [Some(name), (name == "lease").then_some("name")]).flatten().collect();
@@ -290,7 +290,7 @@ pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError>
     Ok(table)
 }
 
-/// Hours to a hundredth.
+/// Formats hours with two decimals.
 fn hours(hours: f64) -> String {
     format!("{hours:.2}")
 }
@@ -342,7 +342,7 @@ async fn bill(arguments: &Billing, session: &mut Session<'_>) -> Result<(), Clie
     session.done(said.trim_end())
 }
 
-/// The lines of a bill, added up for each period and payer.
+/// Sums the lines of a bill per period and payer.
 pub(super) fn bill_by(by: Payer, answer: &Value) -> Result<Value, ClientError> {
     let mut sums: BTreeMap<_, u128> = BTreeMap::new();
     for line in read::<Vec<Line>>(answer, "billing")? {
@@ -365,7 +365,8 @@ pub(super) fn bill_by(by: Payer, answer: &Value) -> Result<Value, ClientError> {
     Ok(sums.into_iter().map(row).collect())
 }
 
-/// A decimal number of at most six decimals, in millionths. That of a bill may be larger than any price.
+/// Parses a decimal number with at most six decimals, in millionths. Amounts in a bill can be larger than any
+/// price.
 fn millionths(text: &str) -> Option<u128> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let decimals = (decimals.len() <= 6).then(|| format!("{decimals:0<6}"))?;
@@ -373,7 +374,7 @@ fn millionths(text: &str) -> Option<u128> {
     whole.checked_add(decimals.parse().ok()?)
 }
 
-/// A sum of lines of a bill.
+/// Sum of lines of a bill.
 #[derive(Debug, Deserialize)]
 struct Sum {
     start: String,

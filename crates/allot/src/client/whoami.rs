@@ -1,4 +1,4 @@
-//! `allot whoami`.
+//! `allot whoami` shows the user, the project, its roles and the service.
 
 use api::v1::SessionOf;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use super::wire::read;
 use super::{ClientError, Session};
 use crate::shown::broken;
 
-/// Stands before the further lines of a value.
+/// Indentation of the continuation lines of a value.
 const INDENT: &str = "          ";
 
 #[derive(Debug, Deserialize)]
@@ -49,7 +49,8 @@ pub(crate) async fn run(session: &mut Session<'_>) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Names of the user's projects at Keystone, where the user has logged in there. A Keystone that does not say is no error.
+/// Names of the user's projects in Keystone, if the user has logged in there. Empty if Keystone doesn't
+/// answer.
 async fn keystone_projects(session: &Session<'_>) -> Vec<String> {
     let answer = session.connection.keystone_projects().await;
     let listed = answer.and_then(|answer| read::<Vec<Project>>(&answer, "projects").ok());

@@ -1,4 +1,5 @@
-//! Answers of the service, as far as tables need them. What is missing or new in them does no harm.
+//! Responses of the service, with the fields that the client needs. Unknown fields are ignored, and most
+//! missing ones have defaults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,6 @@ use serde_json::Value;
 
 use super::ClientError;
 
-/// A lease.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Lease {
     pub id: String,
@@ -39,7 +39,7 @@ pub(crate) struct Lease {
     pub backfill: bool,
     #[serde(default)]
     pub end_action: Option<String>,
-    /// None if nothing has a price.
+    /// `None` if nothing has a price.
     #[serde(default)]
     pub cost: Option<Cost>,
     #[serde(default)]
@@ -51,12 +51,11 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// The names of its hosts, as far as the user may know them.
+    /// Names of the lease's hosts that the user is allowed to know.
     pub fn hosts(&self) -> Vec<String> {
         self.all("hosts")
     }
 
-    /// Its addresses.
     pub fn addresses(&self) -> Vec<String> {
         self.all("floating_ips")
     }
@@ -69,7 +68,7 @@ impl Lease {
 }
 
 impl Reservation {
-    /// The texts of a list among its fields.
+    /// Texts of a list in `fields`.
     pub fn texts(&self, field: &str) -> Vec<String> {
         let list = self.fields.get(field).and_then(Value::as_array);
         list.into_iter().flatten().map(plain).collect()
@@ -85,14 +84,14 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// The amount with two decimals at least.
+    /// The amount with at least two decimals, and the currency.
     pub fn text(&self) -> String {
         let (whole, decimals) = self.amount.split_once('.').unwrap_or((self.amount.as_str(), ""));
         format!("{whole}.{decimals:0<2} {}", self.currency).trim_end().to_owned()
     }
 }
 
-/// Whose instances are moved out of a lease's way, in short.
+/// Summary of the migration plan of a lease.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct PlanSummary {
     #[serde(default)]
@@ -107,7 +106,7 @@ pub(crate) struct PlanSummary {
     pub expected_seconds: u64,
 }
 
-/// A reservation of a lease; what depends on its type is in `fields`.
+/// A reservation of a lease. Fields that depend on its type are in `fields`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Reservation {
     pub id: String,
@@ -120,7 +119,6 @@ pub(crate) struct Reservation {
     pub fields: BTreeMap<String, Value>,
 }
 
-/// An event of a lease.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Event {
     #[serde(rename = "event_type")]
@@ -131,7 +129,7 @@ pub(crate) struct Event {
     pub status: Option<String>,
 }
 
-/// A host; its capabilities are among `fields`.
+/// A host. Its capabilities are among `fields`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Host {
     pub id: String,
@@ -148,7 +146,7 @@ pub(crate) struct Host {
     pub fields: BTreeMap<String, Value>,
 }
 
-/// What is reserved of a host.
+/// Reservations of a host.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Allocation {
     pub resource_id: String,
@@ -156,7 +154,7 @@ pub(crate) struct Allocation {
     pub reservations: Vec<AllocatedReservation>,
 }
 
-/// A reservation that has something of a host.
+/// A reservation that uses the host.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct AllocatedReservation {
     pub lease_id: String,
@@ -164,7 +162,6 @@ pub(crate) struct AllocatedReservation {
     pub end_date: String,
 }
 
-/// A floating IP.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct FloatingIp {
     pub id: String,
@@ -176,7 +173,7 @@ pub(crate) struct FloatingIp {
     pub reservable: bool,
 }
 
-/// Reads a part of an answer.
+/// Deserializes the value of `key` in a response.
 pub(crate) fn read<T: DeserializeOwned>(document: &Value, key: &str) -> Result<T, ClientError> {
     T::deserialize(&document[key]).map_err(|error| ClientError::Nonsense {
         url: "the service".to_owned(),
@@ -184,7 +181,7 @@ pub(crate) fn read<T: DeserializeOwned>(document: &Value, key: &str) -> Result<T
     })
 }
 
-/// A value as a person reads it.
+/// Formats a JSON value for people: texts without quotes, and lists separated by commas.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

@@ -1,4 +1,4 @@
-//! Settings that choose: each kind with the words that it is written in.
+//! Settings with a choice of alternatives, and the words for each.
 
 use std::path::PathBuf;
 
@@ -26,14 +26,14 @@ macro_rules! names {
     };
 }
 
-/// Where things are kept.
+/// Storage of the service's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DatabaseChoice {
     /// An `SQLite` file.
     Sqlite(PathBuf),
-    /// A database of PostgreSQL, on one server or several.
+    /// A PostgreSQL database, on one server or several.
     Postgres(Servers),
-    /// Nowhere: all is gone when the service stops.
+    /// Memory only: all data is lost when the service stops.
     Memory,
 }
 
@@ -58,12 +58,11 @@ impl Value for DatabaseChoice {
     }
 }
 
-/// What runs the machines.
+/// Driver of the machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FleetChoice {
-    /// Nothing: machines are simulated.
     Simulated,
-    /// Programs and web hooks, by a file.
+    /// Programs and web hooks, described in this file.
     Hooks(PathBuf),
     /// The compute hosts of a cloud.
     OpenStack,
@@ -88,14 +87,14 @@ impl Value for FleetChoice {
     }
 }
 
-/// What keeps others off the hosts of a lease in a cloud.
+/// Mechanism that keeps other projects off the hosts of a lease in a cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FenceChoice {
     /// `BlazarFilter` of blazar-nova.
     BlazarFilter,
-    /// That of `contrib/nova`.
+    /// The filter in `contrib/nova`.
     AllotFilter,
-    /// Nova's own isolation of tenants.
+    /// Nova's isolation of tenants.
     Tenant,
     /// Nova's isolated aggregates.
     Traits,
@@ -106,30 +105,30 @@ names!(
     "write blazar-filter, allot-filter, tenant or traits"
 );
 
-// Which addresses of a cloud's services are used.
+// Interface of a cloud's endpoints.
 names!(Interface: "public" = Public, "internal" = Internal, "admin" = Admin; "write public, internal or admin");
 
-/// How long things take on simulated machines.
+/// Duration of operations on simulated machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimingChoice {
-    /// As long as on real ones.
+    /// As long as on real machines.
     Lifelike,
-    /// No time at all.
+    /// No time at all, for measurements of the service alone.
     Immediate,
 }
 
 names!(TimingChoice: "lifelike" = Lifelike, "immediate" = Immediate; "write lifelike or immediate");
 
-/// A way to tell who asks.
+/// Authentication method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AuthChoice {
-    /// Everybody is the administrator.
+    /// No authentication: every client is an administrator.
     None,
-    /// Tokens of that file.
+    /// Tokens from this file.
     Tokens(PathBuf),
-    /// Names and passwords of that file, with each request.
+    /// User names and passwords from this file, sent with each request.
     Basic(PathBuf),
-    /// Names and passwords of that file, which the service itself exchanges for tokens.
+    /// User names and passwords from this file, which the service exchanges for tokens of its own.
     LocalKeystone(PathBuf),
     /// Tokens of a cloud's Keystone.
     Keystone,
@@ -163,7 +162,7 @@ fn auth(text: &str) -> Result<AuthChoice, String> {
         "tokens" => Ok(AuthChoice::Tokens(path.into())),
         "basic" => Ok(AuthChoice::Basic(path.into())),
         "local-keystone" => Ok(AuthChoice::LocalKeystone(path.into())),
-        // Until November 2026 that was its name.
+        // Name of `local-keystone` until November 2026.
         "keystone" => Err(format!(
             "keystone is the Keystone of a cloud, and has no file; for users of a file write local-keystone:{path}"
         )),
@@ -171,12 +170,12 @@ fn auth(text: &str) -> Result<AuthChoice, String> {
     }
 }
 
-/// How the log is written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs, an object a line.
+    /// JSON for programs, one object per line.
     Json,
 }
 

@@ -1,5 +1,6 @@
-//! The settings, read. Those of a part of the service are the part's own structs, and so are their defaults; here are
-//! the others: what is chosen between parts, and what a part's settings are computed from.
+//! The parsed settings. A part of the service defines its own settings and their defaults. The structs in
+//! this module have the remaining ones: choices between parts, and values from which settings of parts are
+//! computed.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,58 +13,48 @@ use server::{ExternalServiceConfig, MessageBusConfig, TokenValidation, WebhookCo
 
 use super::choice::{AuthChoice, DatabaseChoice, FenceChoice, FleetChoice, LogFormat, TimingChoice};
 
-/// The settings, read.
+/// All settings, parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
-    /// Where leases are kept.
     pub database: DatabaseChoice,
-    /// What runs the machines.
     pub fleet: FleetChoice,
-    /// Who may come in.
     pub auth: Vec<AuthChoice>,
-    /// Name of this service among those that share a database; without it, that of the machine.
+    /// Name of this service among those that share a database. `None` is the name of the machine.
     pub name: Option<String>,
-    /// Those of the service, but for what is computed when it is assembled.
+    /// Settings of the service, except those computed at assembly.
     pub service: service::Settings,
-    /// Those of the server, but for what is computed when it is assembled.
+    /// Settings of the server, except those computed at assembly.
     pub server: server::Config,
-    /// Where certificate and key are, if they are anywhere.
     pub tls: Tls,
-    /// Keystone of a cloud.
     pub keystone: Keystone,
-    /// Nova and Placement of a cloud.
     pub openstack: OpenStack,
-    /// Simulated fleet.
     pub simulated: Simulated,
-    /// What limits and times of preemptible instances are computed from.
     pub preemptible: Preemptible,
-    /// What saving power is computed from.
     pub energy: Energy,
-    /// External service that may refuse leases; none is asked without its address.
+    /// External service that can reject leases. It isn't asked if its address is empty.
     pub external_service: ExternalServiceConfig,
-    /// File with the token to show it.
+    /// File with the token for the external service.
     pub external_service_token_file: Option<PathBuf>,
-    /// Listener that is told of everything that happens; there is none without its address.
+    /// Web hook that receives all notifications. An empty address disables it.
     pub webhook: WebhookConfig,
-    /// File with the secret that notifications are signed with.
+    /// File with the secret for signing notifications.
     pub webhook_secret_file: Option<PathBuf>,
-    /// Program that is told of everything that happens, and its arguments; there is none if it is empty.
+    /// Program that receives all notifications, with its arguments. An empty list disables it.
     pub exec: Vec<String>,
-    /// Message bus of a cloud, but for its address.
+    /// Message bus of a cloud, except its address.
     pub message_bus: MessageBusConfig,
-    /// File with its address; without it, there is none.
+    /// File with the address of the message bus. `None` disables the bus.
     pub message_bus_url_file: Option<PathBuf>,
-    /// How many steps are carried out at once; without it, as the fleet bears.
+    /// Maximum number of concurrent steps. `None` is the fleet's default.
     pub steps_at_once: Option<usize>,
-    /// How many decisions are made at once; without it, as the processors allow.
+    /// Maximum number of concurrent decisions. `None` derives it from the number of processors.
     pub decisions_at_once: Option<usize>,
-    /// The log.
     pub log: Log,
 }
 
 impl Default for Configuration {
     fn default() -> Self {
-        // Rules by themselves move nobody; a service does.
+        // The default rules move no instances, but a service does.
         let plan_rules = PlanRules { moving_time: SignedDuration::from_mins(5), ..PlanRules::default() };
         Self {
             database: DatabaseChoice::Sqlite("allot.db".into()),
@@ -92,37 +83,32 @@ impl Default for Configuration {
     }
 }
 
-/// Where certificate and key are.
+/// Files for TLS.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tls {
-    /// The certificate and those that vouch for it.
+    /// Certificate and its chain.
     pub certificate: Option<PathBuf>,
-    /// Its private key.
     pub key: Option<PathBuf>,
-    /// Authorities of which clients have to have a certificate.
+    /// Authorities for client certificates. `None` requires no certificate.
     pub client_ca: Option<PathBuf>,
 }
 
-/// How the service logs in at a cloud.
+/// Login of the service in a cloud.
 #[derive(Clone, Debug)]
 pub(crate) struct CloudLogin {
-    /// Address of the cloud's Keystone.
+    /// URL of the cloud's Keystone.
     pub auth_url: Option<String>,
-    /// Name of the user.
     pub username: Option<String>,
-    /// Domain of that user.
     pub user_domain: String,
-    /// Project that the user logs in for.
     pub project: String,
-    /// Domain of that project.
     pub project_domain: String,
-    /// Identifier of an application credential to log in with instead.
+    /// Identifier of an application credential, which replaces the user name.
     pub application_credential: Option<String>,
     /// File with the password, or with the secret of the application credential.
     pub secret_file: Option<PathBuf>,
-    /// Authorities of the cloud's certificates.
+    /// Authorities for the cloud's certificates.
     pub ca_file: Option<PathBuf>,
-    /// How long a request waits for the cloud.
+    /// Timeout of a request to the cloud.
     pub timeout: Duration,
 }
 
@@ -142,14 +128,13 @@ impl CloudLogin {
     }
 }
 
-/// Keystone of a cloud.
+/// Settings for a cloud's Keystone.
 #[derive(Clone, Debug)]
 pub(crate) struct Keystone {
-    /// Where it is, and whom the service logs in as.
+    /// Address of Keystone, and the service's login.
     pub login: CloudLogin,
-    /// Where clients without a valid token are told to get one; without it, where it is.
+    /// URL at which clients without a valid token are told to get one. `None` is the address of Keystone.
     pub www_authenticate_uri: Option<String>,
-    /// How tokens are validated.
     pub validation: TokenValidation,
 }
 
@@ -163,22 +148,21 @@ impl Default for Keystone {
     }
 }
 
-/// Nova and Placement of a cloud.
+/// Settings for a cloud's Nova and Placement.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenStack {
-    /// Where Keystone is, and whom Nova and Placement are asked as.
+    /// Address of Keystone, and the login for Nova and Placement.
     pub login: CloudLogin,
-    /// Which addresses of the catalog are used.
+    /// Interface of the endpoints in the catalog.
     pub interface: Interface,
-    /// What keeps others off the hosts of a lease.
     pub fence: FenceChoice,
-    /// Whether servers of anybody may run in the free pool.
+    /// Whether servers of all projects can run in the free pool.
     pub open_pool: bool,
-    /// Flavors that each lease of hosts gets copies of.
+    /// Flavors that are copied for each lease of hosts.
     pub lease_flavors: Vec<String>,
-    /// Hooks that switch compute hosts on and off.
+    /// File with hooks that switch compute hosts on and off.
     pub power_file: Option<PathBuf>,
-    /// Those of the driver, but for what follows from these.
+    /// Settings of the driver, except those computed from this struct.
     pub driver: fleet_openstack::Settings,
 }
 
@@ -196,20 +180,17 @@ impl Default for OpenStack {
     }
 }
 
-/// Simulated fleet.
+/// Settings for the simulated fleet.
 #[derive(Clone, Debug)]
 pub(crate) struct Simulated {
-    /// Racks of machines.
     pub racks: u32,
-    /// Machines in each rack.
     pub hosts_per_rack: u32,
-    /// What chance is drawn from.
+    /// Seed for random numbers.
     pub seed: u64,
-    /// How long things take on the machines.
     pub timing: TimingChoice,
     /// Whether guests come and go.
     pub background_load: bool,
-    /// Where it is kept what is on the machines; without it, in a file beside the database.
+    /// File for the state of the machines. `None` selects a file next to the database.
     pub state_file: Option<PathBuf>,
 }
 
@@ -226,14 +207,14 @@ impl Default for Simulated {
     }
 }
 
-/// What limits and times of preemptible instances are computed from.
+/// Values from which limits and times of preemptible instances are computed.
 #[derive(Clone, Debug)]
 pub(crate) struct Preemptible {
-    /// How long before a lease starts its hosts are to be empty of them.
+    /// Time before the start of a lease at which its hosts must be free of preemptible instances.
     pub margin: SignedDuration,
-    /// How many core-hours those of a project may use within the window.
+    /// Maximum core-hours of a project's preemptible instances within the window. `None` is unlimited.
     pub usage_limit: Option<u64>,
-    /// How far back that is counted.
+    /// Length of the window for the usage limit.
     pub usage_window: SignedDuration,
 }
 
@@ -247,16 +228,16 @@ impl Default for Preemptible {
     }
 }
 
-/// What saving power is computed from.
+/// Values from which power saving is computed.
 #[derive(Clone, Debug)]
 pub(crate) struct Energy {
-    /// Whether hosts that nobody needs are switched off.
+    /// Whether unneeded hosts are switched off.
     pub enabled: bool,
-    /// Whether it is only planned.
+    /// Whether power saving is only planned.
     pub dry_run: bool,
-    /// Whether leases that have not started are given other hosts if these draw less.
+    /// Whether leases that haven't started get hosts that draw less power.
     pub repack: bool,
-    /// How many watt-hours that has to save.
+    /// Minimum saving for a change of hosts, in watt-hours.
     pub repack_watt_hours: u32,
 }
 
@@ -266,12 +247,11 @@ impl Default for Energy {
     }
 }
 
-/// The log.
+/// Settings of the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
-    /// What is logged.
+    /// A level, or levels by module.
     pub level: String,
-    /// How.
     pub format: LogFormat,
 }
 

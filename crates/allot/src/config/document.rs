@@ -1,4 +1,4 @@
-//! The tables of `docs/configuration.md`.
+//! Generates the tables of `docs/configuration.md`.
 #![cfg(test)]
 
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use super::{Configuration, TABLE};
 const BEGIN: &str = "<!-- settings: generated, see crates/allot/src/config -->\n";
 const END: &str = "<!-- end of settings -->\n";
 
-/// A table for every section of the file.
+/// One table per section of the configuration file.
 fn tables() -> String {
     let defaults = Configuration::default();
     let mut text = String::new();
@@ -41,7 +41,8 @@ fn tables() -> String {
     text
 }
 
-/// That a page of the documentation has `wanted` between the two marks. With `ALLOT_BLESS` set, it is written there.
+/// Checks that a page of the documentation has `wanted` between two marks. With `ALLOT_BLESS` set, writes it
+/// there instead.
 pub(crate) fn check_generated(page: &str, [begin, end]: [&str; 2], wanted: &str) {
     let path = format!("{}/../../{page}", env!("CARGO_MANIFEST_DIR"));
     let document = std::fs::read_to_string(&path).expect("the document");

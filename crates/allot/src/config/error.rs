@@ -1,4 +1,4 @@
-//! What can be wrong with a setting, and where it was written.
+//! Errors in settings, with the origin of the value.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use leases::text::lines;
 use thiserror::Error;
 
-/// Where a value was written.
+/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// On the command line.
+    /// Command-line flag, without the leading hyphens.
     Flag(String),
-    /// In a variable of the environment.
+    /// Environment variable.
     Variable(String),
-    /// In the file, in a line.
+    /// Line of the configuration file.
     File { path: PathBuf, line: usize, key: String },
 }
 
 impl Origin {
-    /// What kind of place that is, as answers call it.
+    /// Name of the origin in responses.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Flag(_) => "flag",
@@ -38,12 +38,12 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Why there is no configuration.
+/// Reason that there is no configuration.
 #[derive(Debug, Error)]
 pub(crate) enum ConfigError {
     #[error("cannot read the configuration {path}: {error}")]
     Unreadable { path: PathBuf, error: std::io::Error },
-    /// At least one, in lines of their own.
+    /// At least one mistake. Each is on lines of its own.
     #[error("{}", lines(.0))]
     Mistakes(Vec<Mistake>),
 }
@@ -64,11 +64,12 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    /// Whether it leaves the value of a setting unknown; `name` is its key, or a section for any setting in it.
+    /// Whether the mistake leaves the value of a setting unknown. `name` is the setting's key, or a section
+    /// for any setting in it.
     pub(crate) fn affects(&self, name: &str) -> bool {
         let overlaps = |key: &str| is_within(key, name) || is_within(name, key);
         match self {
-            // Nothing is read of such a file.
+            // No values are read from such a file.
             Self::Syntax { .. } => true,
             Self::Unknown { nearest, .. } => nearest.is_some_and(overlaps),
             Self::Kind { key, .. } => overlaps(key),

@@ -1,4 +1,4 @@
-//! The configuration file: TOML, whose every key must be a setting.
+//! The configuration file, in TOML. Every key must be a setting.
 
 use std::path::Path;
 
@@ -12,21 +12,21 @@ use super::setting::Setting;
 use super::table::TABLE;
 use crate::nearest::nearest;
 
-/// Key of the list of limits that `allot import` could not take over. It isn't a setting, so the service refuses to start
-/// with it.
+/// Key of the list of limits that `allot import` couldn't convert. It isn't a setting, so the service refuses
+/// to start with it.
 pub(crate) const UNRESOLVED: &str = "unresolved";
 
-/// A value of the file.
+/// A value from the file.
 #[derive(Debug)]
 pub(super) struct FileValue {
     pub key: &'static str,
-    /// As it would stand on the command line.
+    /// The value in command-line notation.
     pub text: String,
     pub line: usize,
 }
 
-/// Reads all values, and collects all mistakes. An unknown key is a mistake: a misspelled limit limits nothing. If the
-/// syntax is wrong, only its mistakes are reported, because others could follow from them.
+/// Reads all values, and collects all mistakes. An unknown key is a mistake, since a misspelled limit has no
+/// effect. If the syntax is wrong, only its errors are reported, because other mistakes can be consequences.
 pub(super) fn read(path: &Path, text: &str) -> (Vec<FileValue>, Vec<Mistake>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     let syntax = errors.into_iter().map(|error| Mistake::Syntax {
@@ -93,8 +93,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The valid values of a table as they would stand on the command line: `a=1,b=2`. Each value is checked by itself, so
-    /// that each mistake has its own line and key.
+    /// Returns the valid values of a table in command-line notation: `a=1,b=2`. Each value is checked
+    /// separately, so that each mistake has its own line and key.
     fn values_by_name(&mut self, setting: &Setting, table: &DeTable<'_>) -> String {
         let mut values = Vec::new();
         for (name, value) in table {
@@ -120,7 +120,7 @@ impl Reader<'_> {
     }
 }
 
-/// The value as it would stand on the command line.
+/// Converts a value to command-line notation. `None` for dates and tables.
 fn text(value: &DeValue<'_>) -> Option<String> {
     Some(match value {
         DeValue::String(text) => text.to_string(),

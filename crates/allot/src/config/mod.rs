@@ -1,9 +1,10 @@
-//! The configuration of `allot serve`: from flags, the environment, a file, and defaults, in that order.
+//! Configuration of `allot serve`, from flags, the environment, a file and defaults, in this order of
+//! precedence.
 //!
-//! All settings are in one [`table`](table::TABLE): each has a place in the [`Configuration`], which holds the settings
-//! of the service's parts as the parts have them, with their defaults. Parsing, `allot serve --help` and the tables in
-//! `docs/configuration.md` follow from it. Whatever source a value comes from, it is text that one parser reads,
-//! and an error names the place where the value was written.
+//! All settings are in one [`table`](table::TABLE). Each has a place in the [`Configuration`], which contains
+//! the settings of the service's parts as these define them, with their defaults. Parsing, help and the
+//! tables in `docs/configuration.md` are derived from the table. A value from any source is text for the same
+//! parser, and an error names the place where the value was written.
 
 mod choice;
 mod configuration;
@@ -37,7 +38,7 @@ pub(crate) use table::TABLE;
 pub(crate) use values::Values;
 
 impl Values {
-    /// The settings that are others in those.
+    /// Keys of the settings that differ in `new`.
     pub(crate) fn changed(&self, new: &Self) -> Vec<&'static str> {
         let defaults = Configuration::default();
         let text =
@@ -48,7 +49,7 @@ impl Values {
         changed.map(|setting| setting.key).collect()
     }
 
-    /// All settings with what they are, without secrets.
+    /// All settings with their values, without secrets.
     fn shown(&self) -> Vec<SettingOf> {
         let defaults = Configuration::default();
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -68,17 +69,17 @@ impl Values {
     }
 }
 
-/// A database, as the setting of that name has it.
+/// Parses a database in the notation of the setting `database`.
 pub(crate) fn database(text: &str) -> Result<DatabaseChoice, String> {
     DatabaseChoice::parse(text)
 }
 
-/// Adds a flag for every setting, and one for the file, to a command.
+/// Adds a flag for every setting, and one for the configuration file, to a command.
 pub(crate) fn flags(command: Command) -> Command {
     flags_where(command, |_| true)
 }
 
-/// The same for some settings.
+/// Like [`flags`], for some settings only.
 pub(crate) fn flags_of(command: Command, keys: &[&str]) -> Command {
     flags_where(command, |setting| keys.contains(&setting.key))
 }
@@ -99,7 +100,7 @@ fn flags_where(mut command: Command, wanted: impl Fn(&Setting) -> bool) -> Comma
     command
 }
 
-/// What the command line, the environment and the file say, and what they leave open.
+/// Loads the configuration from the command line, the environment, the file and defaults.
 pub(crate) fn load(
     matches: &ArgMatches,
     environment: &dyn Fn(&str) -> Option<std::ffi::OsString>,
@@ -107,7 +108,7 @@ pub(crate) fn load(
     Configuration::of(&values(matches, environment)?)
 }
 
-/// The same as text.
+/// Like [`load`], but returns values as text.
 pub(crate) fn values(
     matches: &ArgMatches,
     environment: &dyn Fn(&str) -> Option<std::ffi::OsString>,
@@ -115,7 +116,7 @@ pub(crate) fn values(
     let given: BTreeMap<&'static str, String> = TABLE
         .iter()
         .filter_map(|setting| {
-            // A command may have flags for some of them only.
+            // A command can have flags for only some of the settings.
             let given = matches.try_get_one::<String>(setting.key).ok()??;
             Some((setting.key, given.clone()))
         })
@@ -133,7 +134,8 @@ pub(crate) fn values(
 }
 
 impl Configuration {
-    /// What a command gives its service in place of flags, by key; the rest is as it is by default.
+    /// Configuration for a command that sets values by key instead of flags. Other settings have their
+    /// defaults.
     pub(crate) fn given<'a>(
         settings: impl IntoIterator<Item = (&'a str, String)>,
     ) -> Result<Self, ConfigError> {
@@ -143,13 +145,13 @@ impl Configuration {
         Self::of(&merge(&flags, &|_| None, Path::new(""), ""))
     }
 
-    /// Parses the values. The error has all mistakes.
+    /// Parses the values. The error contains all mistakes.
     pub(crate) fn of(values: &Values) -> Result<Self, ConfigError> {
         let (configuration, mistakes) = Self::read(values);
         if mistakes.is_empty() { Ok(configuration) } else { Err(ConfigError::Mistakes(mistakes)) }
     }
 
-    /// The configuration, with defaults in place of invalid values, and all mistakes.
+    /// Returns the configuration, with defaults in place of invalid values, and all mistakes.
     pub(crate) fn read(values: &Values) -> (Self, Vec<Mistake>) {
         let mut configuration = Self::default();
         let mut mistakes = values.mistakes.clone();
@@ -169,7 +171,7 @@ impl Configuration {
     }
 }
 
-/// Flags before the environment, the environment before the file.
+/// Merges all sources. Flags take precedence over the environment, and the environment over the file.
 pub(crate) fn merge(
     flags: &BTreeMap<&'static str, String>,
     environment: &dyn Fn(&str) -> Option<std::ffi::OsString>,
@@ -196,10 +198,10 @@ pub(crate) fn merge(
     values
 }
 
-/// Variables of the environment that look like settings and are none: likely misspelt, so that what they were to
-/// limit is not limited.
+/// Returns environment variables that look like settings but aren't. They are probably misspelled, so a limit
+/// that they should set has no effect.
 pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<String> {
-    /// Those of the client's commands, of the chores, and the file's.
+    /// Variables of the client's commands and the chores, and the one for the configuration file.
     const OTHERS: [&str; 14] = [
         "ALLOT_CONFIG",
         "ALLOT_URL",

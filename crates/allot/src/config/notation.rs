@@ -1,5 +1,5 @@
-//! How values are written that are written in another way than their kind: where zero or a word stands for none, or
-//! the unit is another one.
+//! Notations for values that aren't written like others of their type: zero or a word stands for `None`, or
+//! the unit differs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,16 +12,15 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::value::{Value, items, list};
 
-/// How a value is written.
+/// Conversion of a value from and to text.
 pub(super) trait Notation<T> {
-    /// Reads it; otherwise says how it is to be written.
+    /// Parses a value. The error says what to write.
     fn parse(text: &str) -> Result<T, String>;
 
-    /// As it is written.
     fn show(value: &T) -> String;
 }
 
-/// As all values of its kind.
+/// The usual notation of a type.
 pub(super) struct Plain;
 
 impl<T: Value> Notation<T> for Plain {
@@ -34,7 +33,7 @@ impl<T: Value> Notation<T> for Plain {
     }
 }
 
-/// A duration; `0s` for none.
+/// A duration. `0s` is `None`.
 pub(super) struct ZeroForNone;
 
 impl Notation<Option<SignedDuration>> for ZeroForNone {
@@ -47,7 +46,7 @@ impl Notation<Option<SignedDuration>> for ZeroForNone {
     }
 }
 
-/// A duration, or nothing for none; `0s` will do as well.
+/// A duration. An empty text or `0s` is `None`.
 pub(super) struct ZeroOrNothing;
 
 impl Notation<Option<SignedDuration>> for ZeroOrNothing {
@@ -60,7 +59,7 @@ impl Notation<Option<SignedDuration>> for ZeroOrNothing {
     }
 }
 
-/// Limits of at least a second, by scope.
+/// Limits of at least one second, by scope.
 pub(super) struct Lengths;
 
 impl Notation<Scoped<Option<SignedDuration>>> for Lengths {
@@ -77,7 +76,7 @@ impl Notation<Scoped<Option<SignedDuration>>> for Lengths {
     }
 }
 
-/// Parts of a whole, from 0 to 1, by scope.
+/// Fractions from 0 to 1, by scope.
 pub(super) struct Parts;
 
 impl Notation<Scoped<Decimal>> for Parts {
@@ -94,7 +93,7 @@ impl Notation<Scoped<Decimal>> for Parts {
     }
 }
 
-/// How long something is kept; `forever` for none, for which nothing or zero will do as well.
+/// Retention time. `forever`, an empty text or zero is `None`.
 pub(super) struct Forever;
 
 impl Notation<Option<SignedDuration>> for Forever {
@@ -112,7 +111,7 @@ impl Notation<Option<SignedDuration>> for Forever {
     }
 }
 
-/// A number, or `unlimited` for the largest one. Without a value, the default counts.
+/// A number, or `unlimited` for the largest one. An empty text selects the default.
 pub(super) struct Unlimited;
 
 impl Notation<Option<u64>> for Unlimited {
@@ -128,7 +127,7 @@ impl Notation<Option<u64>> for Unlimited {
     }
 }
 
-/// A duration of full seconds, up to some 136 years, so that no instant from now on is out of range.
+/// A duration in whole seconds, at most about 136 years, so that every instant computed from now is in range.
 pub(super) struct Seconds;
 
 impl Notation<Duration> for Seconds {
@@ -153,7 +152,7 @@ impl Notation<SignedDuration> for Seconds {
     }
 }
 
-/// GiB of what is counted in MiB.
+/// A size given in GiB and stored in MiB.
 pub(super) struct Gib;
 
 impl Notation<Option<u64>> for Gib {
@@ -169,12 +168,12 @@ impl Notation<Option<u64>> for Gib {
 /// A number, or a duration in seconds, from `LEAST` to `MOST`.
 pub(super) struct Within<const LEAST: u32, const MOST: u32>;
 
-/// The same without a limit for numbers, and with that of [`Seconds`] for durations.
+/// Like [`Within`] without a maximum for numbers, and with the maximum of [`Seconds`] for durations.
 pub(super) type AtLeast<const LEAST: u32> = Within<LEAST, { u32::MAX }>;
 
-/// A kind of value that ranges are of.
+/// A type that can be limited to a range.
 trait Bounded: Value + PartialOrd {
-    /// What errors call it.
+    /// Name of the type in errors.
     const KIND: &'static str;
 
     fn bound(bound: u32) -> Self;
@@ -250,7 +249,7 @@ impl<const LEAST: u32, const MOST: u32> Notation<Duration> for Within<LEAST, MOS
     }
 }
 
-/// Nothing is written for none.
+/// An empty text is `None`.
 impl<const LEAST: u32, const MOST: u32, T> Notation<Option<T>> for Within<LEAST, MOST>
 where
     Self: Notation<T>,
@@ -264,7 +263,7 @@ where
     }
 }
 
-/// The address of a service of HTTP, or nothing for none.
+/// URL of an HTTP service, or an empty text if there is none.
 pub(super) struct HttpUrl;
 
 impl Notation<String> for HttpUrl {
@@ -293,7 +292,7 @@ impl Notation<Option<String>> for HttpUrl {
     }
 }
 
-/// A name, which is not empty.
+/// A name that isn't empty.
 pub(super) struct Name;
 
 impl Notation<String> for Name {
@@ -306,8 +305,8 @@ impl Notation<String> for Name {
     }
 }
 
-/// What is logged: a level, or levels by module. A word without a level would be taken for a module, and nothing else
-/// be logged.
+/// A log level, or levels by module. A word that isn't a level is an error: it would be taken for a module,
+/// and nothing else would be logged.
 pub(super) struct LogLevels;
 
 impl Notation<String> for LogLevels {
@@ -333,10 +332,10 @@ impl Notation<String> for LogLevels {
     }
 }
 
-/// Ganeti clusters by name, each with the option of the commands that says where it is.
+/// Ganeti clusters by name, each with the command-line option that locates it.
 pub(super) struct Clusters;
 
-/// What is written before the place of a cluster, and the option of the commands that it stands for.
+/// Prefix of a cluster's location, and the command-line option that it stands for.
 const CLUSTER_KINDS: [(&str, &str); 3] = [("file", "--text-data"), ("rapi", "--master"), ("luxi", "--luxi")];
 
 impl Notation<BTreeMap<String, String>> for Clusters {

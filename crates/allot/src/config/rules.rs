@@ -1,4 +1,4 @@
-//! Kinds of values that operator settings for leases have.
+//! Types of the operator's settings for leases.
 
 use leases::filters::{CustomFilter, Filter};
 use leases::hints::Hint;
@@ -23,7 +23,7 @@ impl Value for BeforeEndAction {
 
     fn show(&self) -> String {
         let name = match self {
-            // What the operator has configured is not what leases are by default.
+            // `Default` refers to this setting, so it can't be its value.
             Self::Default | Self::None => "nothing",
             Self::Snapshot => "snapshot",
         };
@@ -48,7 +48,6 @@ impl Value for EndAction {
     }
 }
 
-/// What hosts are like.
 impl Value for Requirement {
     fn parse(text: &str) -> Result<Self, String> {
         let wrong = |error: api::v1::RequestError| error.hint().unwrap_or_else(|| error.to_string());
@@ -111,7 +110,7 @@ impl Value for Filter {
     }
 }
 
-/// Each has another name.
+/// Names must be unique.
 impl Value for Vec<Class> {
     fn parse(text: &str) -> Result<Self, String> {
         let mut classes: Self = Vec::new();
@@ -141,7 +140,7 @@ impl Value for Vec<Class> {
     }
 }
 
-/// Separated by commas, which expressions have as well: where one ends is seen by reading it.
+/// Filters are separated by commas, which expressions also contain. An expression ends where its JSON ends.
 impl Value for Vec<CustomFilter> {
     fn parse(text: &str) -> Result<Self, String> {
         let wrong = || "write NAME=EXPRESSION, as LiveHosts=[\"==\", \"$stage\", \"live\"]".to_owned();

@@ -1,11 +1,11 @@
-//! Settings as they are logged, and as administrators see them: without secrets.
+//! Removes secrets from settings before they are logged or shown to administrators.
 
 use super::choice::DatabaseChoice;
 use super::setting::Setting;
 use super::value::Value;
 
-/// The same text without the passwords in its addresses: what stands between a colon and the last `@` before the
-/// path. For errors, which are logged.
+/// Removes passwords from URLs in a text: the part between a colon and the last `@` before the path, and
+/// everything after `password=`. This is for errors, which are logged.
 pub(super) fn without_passwords(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
@@ -24,8 +24,9 @@ pub(super) fn without_passwords(text: &str) -> String {
     }
 }
 
-/// The same for administrators, who may see settings and no secrets: of addresses the scheme, the host and the port,
-/// since the path of a web hook is often a secret; of databases their names as well.
+/// Removes secrets from a setting for administrators, who can see settings but no secrets. Of a URL, it keeps
+/// scheme, host and port, since the path of a web hook is often secret. Of a database, it also keeps the
+/// name.
 pub(super) fn without_secrets(setting: &Setting, text: &str) -> String {
     match setting.value_name {
         "DATABASE" => {
@@ -38,7 +39,7 @@ pub(super) fn without_secrets(setting: &Setting, text: &str) -> String {
     }
 }
 
-/// A cluster that is asked about; without its place if that may have a password in it.
+/// Removes the location of a cluster if it can contain a password.
 fn without_login(cluster: &str) -> String {
     match cluster.split_once(':') {
         Some((kind, place)) if place.contains('@') => format!("{kind}:..."),
@@ -46,7 +47,7 @@ fn without_login(cluster: &str) -> String {
     }
 }
 
-/// The scheme, the host and the port of an address.
+/// Scheme, host and port of a URL.
 fn origin(address: &str) -> String {
     let Ok(url) = reqwest::Url::parse(address) else { return "...".to_owned() };
     let Some(host) = url.host_str() else { return "...".to_owned() };

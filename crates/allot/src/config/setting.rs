@@ -1,4 +1,4 @@
-//! A setting.
+//! Definition of a setting.
 
 use super::configuration::Configuration;
 use crate::duration;
@@ -6,21 +6,21 @@ use crate::duration;
 /// A setting, as parsing, help and documentation need it.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// Its key in the file, with the section's: `log.format`.
+    /// Key in the file, including the section: `log.format`.
     pub key: &'static str,
-    /// What stands for the value in help.
+    /// Placeholder for the value in help.
     pub value_name: &'static str,
-    /// What it is for, in a line or two.
+    /// Description in one or two lines.
     pub help: &'static str,
-    /// The unit that durations are shown in, if it is not the largest that will do.
+    /// Unit for showing durations. `None` is the largest unit that fits.
     pub unit: Option<char>,
-    /// Reads it into its place; otherwise says how it is to be written.
+    /// Parses a value and stores it. The error says what to write.
     pub read: fn(&mut Configuration, &str) -> Result<(), String>,
-    /// What is in its place, as it is written.
+    /// Formats the stored value.
     pub show: fn(&Configuration) -> String,
 }
 
-/// Headings of the sections, in help and documentation.
+/// Headings of the sections in help and documentation.
 const HEADINGS: [(&str, &str); 21] = [
     ("", "Service"),
     ("api", "Answers of the API"),
@@ -46,39 +46,38 @@ const HEADINGS: [(&str, &str); 21] = [
 ];
 
 impl Setting {
-    /// What it is in that configuration, as it would be written; nothing if it is nothing.
+    /// Value in `configuration` as text, or empty if it isn't set.
     pub(crate) fn text(&self, configuration: &Configuration) -> String {
         let text = (self.show)(configuration);
         let in_unit = self.unit.and_then(|unit| duration::show_in(duration::parse(&text)?, unit));
         in_unit.unwrap_or(text)
     }
 
-    /// Whether a value will do.
+    /// Parses a value without storing it.
     pub(crate) fn check(&self, text: &str) -> Result<(), String> {
         (self.read)(&mut Configuration::default(), text)
     }
 
-    /// Its flag, without the hyphens before it.
+    /// Name of the flag, without the leading hyphens.
     pub(crate) fn flag(&self) -> String {
         self.key.replace(['.', '_'], "-")
     }
 
-    /// Its variable of the environment.
+    /// Name of the environment variable.
     pub(crate) fn variable(&self) -> String {
         format!("ALLOT_{}", self.key.replace('.', "_").to_uppercase())
     }
 
-    /// Whether it has several values by name, which can be a table in the file.
+    /// Whether the setting has several values by name, which can be a table in the file.
     pub(crate) fn is_table(&self) -> bool {
         self.value_name.contains('=')
     }
 
-    /// The section of the file that it is in; nothing if it is in none.
+    /// Section of the file, or empty if the setting isn't in one.
     pub(crate) fn section(&self) -> &'static str {
         self.key.split_once('.').map_or("", |(section, _)| section)
     }
 
-    /// The heading that it stands under.
     pub(crate) fn heading(&self) -> &'static str {
         let of_section = |(section, _): &&(&str, &str)| *section == self.section();
         HEADINGS.iter().find(of_section).map_or("Others", |(_, heading)| heading)

@@ -1,5 +1,5 @@
-//! All settings: what each is called, what it is for, and its place in the [`Configuration`](super::Configuration), where
-//! its default is.
+//! All settings, with their keys, descriptions and places in the [`Configuration`](super::Configuration),
+//! which has their defaults.
 
 use super::notation::{
     AtLeast, Clusters, Forever, Gib, HttpUrl, Lengths, LogLevels, Name, Notation, Parts, Plain, Seconds,

@@ -1,23 +1,23 @@
-//! The line of times above a chart.
+//! Time axis above a chart.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Unit, Zoned, ZonedRound};
 
 use super::chart::Chart;
 
-/// A mark on the line of times.
+/// A tick on the time axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tick {
     pub at: Timestamp,
     pub label: String,
 }
 
-/// Distances of marks, in hours.
+/// Possible distances between ticks, in hours.
 const STEPS_HOURS: [i64; 11] = [1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 91 * 24];
-/// Columns for a mark: `Wed 02 Jan` and a blank or two.
+/// Columns per tick: `Wed 02 Jan` and one or two spaces.
 const COLUMNS: i64 = 12;
 
-/// Marks at full hours or midnights of the zone, not closer than can be read in so many columns.
+/// Returns ticks at full hours or midnights of `zone`, far enough apart to be readable in `columns`.
 pub(super) fn ticks(chart: &Chart, columns: usize, zone: &TimeZone) -> Vec<Tick> {
     let seconds = chart.to.as_second() - chart.from.as_second();
     let most = (columns as i64 / COLUMNS).max(1);
@@ -27,7 +27,7 @@ pub(super) fn ticks(chart: &Chart, columns: usize, zone: &TimeZone) -> Vec<Tick>
     let mut at = first;
     while at.timestamp() < chart.to {
         ticks.push(Tick { at: at.timestamp(), label: label(&at, step) });
-        // By the calendar rather than by hours, so that days of 23 or 25 hours begin at midnight too.
+        // Add calendar days rather than hours, so that ticks stay at midnight after days of 23 or 25 hours.
         let next = if step < 24 { at.checked_add(step.hours()) } else { at.checked_add((step / 24).days()) };
         match next {
             Ok(next) => at = next,
@@ -37,7 +37,7 @@ pub(super) fn ticks(chart: &Chart, columns: usize, zone: &TimeZone) -> Vec<Tick>
     ticks
 }
 
-/// The first mark not before `from`.
+/// First tick at or after `from`.
 fn first(from: Timestamp, step: i64, zone: &TimeZone) -> Option<Zoned> {
     let from = from.to_zoned(zone.clone());
     if step >= 24 {

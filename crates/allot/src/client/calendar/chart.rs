@@ -1,8 +1,8 @@
-//! What is drawn, before it is known how.
+//! Contents of a calendar chart, independent of how it is drawn.
 
 use jiff::Timestamp;
 
-/// A chart: hosts one below the other, time from left to right.
+/// A chart with one row per host and time from left to right.
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
     pub from: Timestamp,
@@ -11,30 +11,29 @@ pub(super) struct Chart {
     pub rows: Vec<Row>,
 }
 
-/// A host.
+/// A host with its bars.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub name: String,
-    /// The value that it shares with its neighbours, if rows are grouped.
+    /// Value of the grouping property, empty if the host has none. `None` if rows aren't grouped.
     pub group: Option<String>,
     pub state: State,
     pub bars: Vec<Bar>,
 }
 
-/// Whether a host takes new leases.
+/// Whether a host accepts new leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Fine,
-    /// It has failed, is closed or in maintenance.
+    /// The host has failed, is closed or in maintenance.
     Failed,
 }
 
-/// A lease on a host.
+/// A lease, held offer or maintenance window on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Bar {
-    /// The lease's identifier; empty if the user may not know the lease.
+    /// Lease identifier, or empty if the user isn't allowed to see the lease.
     pub lease: String,
-    /// Its name.
     pub name: String,
     pub project: String,
     pub status: String,
@@ -43,12 +42,12 @@ pub(super) struct Bar {
 }
 
 impl Chart {
-    /// Whether any of a bar is within the chart.
+    /// Whether any part of the bar is within the chart.
     pub(super) fn shows(&self, bar: &Bar) -> bool {
         bar.start < self.to && self.from < bar.end
     }
 
-    /// The leases in the chart that the user may know, one bar for each, in the order in which they begin.
+    /// Leases in the chart that the user is allowed to see, one bar each, ordered by start.
     pub(super) fn leases(&self) -> Vec<&Bar> {
         let mut bars: Vec<&Bar> =
             self.rows.iter().flat_map(|row| &row.bars).filter(|bar| self.shows(bar)).collect();
@@ -58,7 +57,7 @@ impl Chart {
         bars
     }
 
-    /// The bars of a row in as few lines as can be, such that none covers another: a host can have room for
+    /// Packs the bars of a row into as few lanes as possible without overlaps. A host can have capacity for
     /// several leases at once.
     pub(super) fn lanes<'a>(&self, row: &'a Row) -> Vec<Vec<&'a Bar>> {
         let mut bars: Vec<&Bar> = row.bars.iter().filter(|bar| self.shows(bar)).collect();

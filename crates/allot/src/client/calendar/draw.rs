@@ -1,4 +1,4 @@
-//! Charts as lines of text.
+//! Renders charts as lines of text.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,25 @@ use super::axis::ticks;
 use super::chart::{Bar, Chart, State};
 use crate::client::dates::{show, zone_name};
 
-/// What there is to draw with.
+/// Characters and colors to draw with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ink {
     /// ASCII, for files and pipes.
     Letters,
-    /// Blocks without colours.
+    /// Block characters without colors.
     Blocks,
-    /// Blocks, a colour for each lease.
+    /// Block characters, with a color per lease.
     Colours,
 }
 
-/// Hosts' names are cut to so many columns.
+/// Maximum width of host names, in columns. Longer names are cut.
 const MOST_NAME: usize = 24;
-/// Of longer lists of leases, the rest is counted.
+/// Maximum number of leases in the legend. The rest are only counted.
 const MOST_LEASES: usize = 40;
-/// Colours that black letters can be read on (of the 256 that terminals have).
+/// Colors on which black letters are readable, from the 256 that terminals support.
 const PALETTE: [u8; 10] = [39, 78, 214, 176, 80, 210, 149, 111, 222, 183];
 
-/// The chart, the leases in it, and what the times are.
+/// Draws the chart, its legend and a note about the time zone.
 pub(super) fn draw(chart: &Chart, width: usize, ink: Ink, zone: &TimeZone) -> String {
     if chart.rows.is_empty() {
         return "There are no hosts. `allot host create NAME` takes a machine of the fleet on.".to_owned();
@@ -60,7 +60,7 @@ pub(super) fn draw(chart: &Chart, width: usize, ink: Ink, zone: &TimeZone) -> St
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
-/// Where what is drawn. A cell has two halves, so that bars are drawn twice as precisely as letters.
+/// Layout of the chart. Each cell has two halves, so bars are drawn with twice the resolution of letters.
 struct Grid {
     names: usize,
     cells: usize,
@@ -68,15 +68,15 @@ struct Grid {
     to: i64,
     now: i64,
     ink: Ink,
-    /// The leases' places in the legend, which give their colours.
+    /// Positions of the leases in the legend, which select their colors.
     numbers: BTreeMap<String, usize>,
 }
 
-/// What one half of a cell shows: the number of a bar in its line.
+/// Contents of half a cell: the index of a bar in its lane.
 type Half = Option<usize>;
 
 impl Grid {
-    /// The half cell that an instant is nearest to the beginning of.
+    /// Index of the half cell whose start is nearest to the instant.
     fn half(&self, instant: Timestamp) -> usize {
         let second = instant.as_second().clamp(self.from, self.to);
         let (passed, length) = (i128::from(second - self.from), i128::from(self.to - self.from));
@@ -84,7 +84,7 @@ impl Grid {
         ((passed * halves * 2 + length) / (2 * length)) as usize
     }
 
-    /// The cell that the present is in, if it is in the chart.
+    /// Cell of the current time, if the chart includes it.
     fn present(&self) -> Option<usize> {
         if !(self.from..self.to).contains(&self.now) {
             return None;
@@ -135,7 +135,7 @@ impl Grid {
         line.finish()
     }
 
-    /// Which bar is in which half cell. Every bar gets one at least, if there is any left.
+    /// Assigns half cells to bars. Every bar gets at least one as long as any are left.
     fn halves(&self, bars: &[&Bar]) -> Vec<Half> {
         let mut halves = vec![None; 2 * self.cells];
         let mut free = 0;
@@ -148,7 +148,7 @@ impl Grid {
         halves
     }
 
-    /// The letters of names, in cells that belong to one bar whole. One cell at each end stays free.
+    /// Places the letters of names in cells that belong entirely to one bar. One cell at each end stays free.
     fn labels(&self, halves: &[Half], bars: &[&Bar]) -> Vec<Option<char>> {
         let mut labels = vec![None; self.cells];
         for (number, bar) in bars.iter().enumerate() {
@@ -179,7 +179,7 @@ impl Grid {
             }
             (Ink::Colours, (Some(left), None)) => line.push('▌', &format!("38;5;{}", colour(left))),
             (Ink::Colours, (None, Some(right))) => line.push('▐', &format!("38;5;{}", colour(right))),
-            // Neighbours are told apart by their shades.
+            // Alternating shades separate neighboring bars.
             (_, (Some(left), Some(right))) if left == right => {
                 line.push(label.unwrap_or(if left % 2 == 0 { '█' } else { '▓' }), "");
             }
@@ -199,7 +199,6 @@ impl Grid {
         }
     }
 
-    /// The leases in the chart, one a line.
     fn legend(&self, chart: &Chart, zone: &TimeZone) -> Vec<String> {
         let leases = chart.leases();
         let longest =
@@ -230,10 +229,10 @@ impl Grid {
     }
 }
 
-/// A line whose cells have colours, which are written where they change.
+/// A line with colored cells. Escape sequences are written only where the color changes.
 struct Line {
     text: String,
-    /// As the terminal has them (SGR); nothing for the usual ones.
+    /// SGR parameters in effect, or empty for the terminal's default colors.
     colours: String,
 }
 
@@ -263,7 +262,7 @@ impl Line {
     }
 }
 
-/// A cell in ASCII: brackets at a bar's ends.
+/// ASCII character of a cell, with brackets at the ends of a bar.
 fn letter(halves: &[Half], cell: usize, left: Half, right: Half) -> char {
     let (before, after) =
         (cell.checked_sub(1).and_then(|cell| halves[2 * cell + 1]), halves.get(2 * cell + 2));

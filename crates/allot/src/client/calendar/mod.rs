@@ -1,4 +1,4 @@
-//! `allot calendar`: who has which host when, as a chart in the terminal.
+//! `allot calendar` draws host reservations as a chart in the terminal.
 
 mod axis;
 mod chart;
@@ -16,9 +16,9 @@ use super::{ClientError, Session};
 use chart::{Bar, Chart, Row, State};
 use draw::Ink;
 
-/// What is drawn where lines have no end.
+/// Chart width if the width of the terminal is unknown, or the output isn't a terminal.
 const PLAIN_COLUMNS: u16 = 120;
-/// Properties that a hint names.
+/// Maximum number of properties in a hint.
 const MOST_GROUPS: usize = 30;
 /// The service's maximum number of hosts per page.
 const PAGE: usize = 1000;
@@ -104,7 +104,7 @@ fn ink(arguments: &Arguments, session: &Session<'_>) -> Ink {
     }
 }
 
-/// The whole calendar of a period: the service answers in pages, each with its own list of leases.
+/// Reads the whole calendar of a period. The service returns pages, each with its own list of leases.
 async fn calendar(
     from: Timestamp,
     to: Timestamp,
@@ -124,7 +124,7 @@ async fn calendar(
         }
         hosts.append(&mut more);
         leases.extend(read::<Vec<Value>>(&page, "leases")?);
-        // A marker that comes again would never end.
+        // A repeated marker would loop forever.
         let next = page["next"].as_str().filter(|next| !query.iter().any(|(_, value)| value == next));
         let Some(next) = next else {
             page["hosts"] = hosts.into();
@@ -137,8 +137,8 @@ async fn calendar(
     }
 }
 
-/// What is drawn of a bar: leases and maintenance. Offers have names in the list of offers, and instances outside of
-/// leases are not drawn.
+/// Converts a lease or maintenance bar. Offers are drawn from the list of offers, which has their names, and
+/// instances outside leases aren't drawn.
 fn bar(bar: &CalendarBar, to: Timestamp, leases: &[CalendarLease]) -> Option<Bar> {
     let unnamed = match bar.kind.as_ref() {
         "lease" | "other" => "(another project)",
@@ -156,7 +156,6 @@ fn bar(bar: &CalendarBar, to: Timestamp, leases: &[CalendarLease]) -> Option<Bar
     })
 }
 
-/// The row of a host, grouped if hosts are.
 fn row(host: CalendarHost, grouped: bool, to: Timestamp, leases: &[CalendarLease], offers: &[Offer]) -> Row {
     let bars = host.bars.iter().flatten().filter_map(|span| bar(span, to, leases));
     let bars = bars.chain(offers.iter().filter_map(|offer| offer.bar_on(&host.id))).collect();
@@ -168,7 +167,7 @@ fn row(host: CalendarHost, grouped: bool, to: Timestamp, leases: &[CalendarLease
     }
 }
 
-/// An offer that is held: hosts are reserved for it, until it is accepted or others need them.
+/// A held offer. Its hosts stay reserved until it is accepted or another lease needs them.
 #[derive(Debug, Deserialize)]
 struct Offer {
     id: String,
@@ -178,7 +177,7 @@ struct Offer {
 }
 
 impl Offer {
-    /// What is drawn of it on the row of that host, if it is reserved.
+    /// Bar of the offer in the row of `host`, if the offer holds that host.
     fn bar_on(&self, host: &str) -> Option<Bar> {
         self.host_ids.iter().any(|id| id == host).then_some(())?;
         Some(Bar {

@@ -28,12 +28,12 @@ fn an_end_on_the_weekday_of_the_start_is_noted() {
 #[test]
 fn dates_are_brief_where_the_day_is_clear() {
     let brief = |text: &str| show_brief(at(text), at("2030-01-02T20:00:00Z"), &zone(), false);
-    // It is Wednesday, and 22:00 here.
+    // Wednesday, 22:00 local time.
     assert_eq!(brief("2030-01-01T22:00:00Z"), "00:00");
     assert_eq!(brief("2030-01-02T21:59:00Z"), "23:59");
     assert_eq!(brief("2030-01-02T22:00:00Z"), "Thu 00:00");
     assert_eq!(brief("2030-01-08T21:59:00Z"), "Tue 23:59");
-    // Another Wednesday, and the day before, which a weekday would not tell from the one that comes.
+    // The following Wednesday and yesterday: a weekday alone would mean one of the coming days.
     assert_eq!(brief("2030-01-08T22:00:00Z"), "2030-01-09 00:00");
     assert_eq!(brief("2030-01-01T21:59:00Z"), "2030-01-01 23:59");
     let second = show_brief(at("2030-01-02T10:00:07Z"), at("2030-01-02T10:00:00Z"), &zone(), true);
@@ -70,7 +70,7 @@ fn times_are_read_as_people_write_them() {
         ("today 23:30", "2030-01-02 21:30"),
         ("tomorrow", "2030-01-02 22:00"),
         ("tomorrow 09:00", "2030-01-03 07:00"),
-        // It is a Wednesday, 12:20 by the clock on the wall.
+        // Relative to Wednesday, 12:20 local time.
         ("2h", "2030-01-02 12:20"),
         ("1d12h", "2030-01-03 22:20"),
         ("13:00", "2030-01-02 11:00"),

@@ -1,6 +1,6 @@
-//! So many hosts, or from so many to so many.
+//! A number of hosts, or a range of numbers.
 
-/// At least and at most so many.
+/// An inclusive range. `min` is at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Amount {
     pub(super) min: u32,

@@ -1,4 +1,4 @@
-//! `allot lease create`.
+//! `allot lease create` and `allot lease copy`.
 
 use std::collections::BTreeSet;
 
@@ -168,7 +168,7 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     };
     let body = body(arguments, model.as_ref(), now, &session.zone)?;
     let sent = &body.lease;
-    // The last day of a series has no time of its own.
+    // A series that ends on a day has no end time to check.
     let until = arguments.recurring.until.as_ref().filter(|until| !is_day(until));
     let times = [
         (Some(&arguments.start), sent.start_date.as_ref()),
@@ -221,19 +221,19 @@ fn new_key() -> String {
     format!("allot-{:032x}", ambient::RandomIds.uuid())
 }
 
-/// A request with reservations of both kinds: those that options describe, and those that are given as JSON.
+/// A request with reservations from options and reservations given as JSON.
 #[derive(Serialize)]
 struct Body {
-    /// All but its reservations.
+    /// The lease without its reservations.
     #[serde(flatten)]
     lease: LeaseCreate,
     reservations: Vec<Reserved>,
 }
 
-/// The lease that another one is like, with what the command line says of it. The service ignores read-only fields.
+/// Copies the lease `model` and applies the command line to it. The service ignores read-only fields.
 fn copied(mut model: Value, body: &Body) -> Value {
     if let (Some(fields), Value::Object(own)) = (model.as_object_mut(), json!(body.lease)) {
-        // These belong to its type, and the dates of its events to it.
+        // These depend on the type and the dates of the copied lease.
         for name in ["timeout_date", "lease_type", "events", "end_date"] {
             fields.remove(name);
         }
@@ -242,7 +242,7 @@ fn copied(mut model: Value, body: &Body) -> Value {
     model
 }
 
-/// The end of a lease that starts then and is as long as `model`, a lease of an answer.
+/// End of a lease that begins at `start` and is as long as `model`, a lease in a response.
 fn end_like(model: &Value, start: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
     let date = |name: &str| of_answer(model[name].as_str()?);
     end_of_same_length(date("start_date")?, date("end_date")?, start, zone)
@@ -272,7 +272,7 @@ fn body(
             "nothing is asked for: say --hosts, --instances, --floating-ips or --reservation".to_owned(),
         ));
     }
-    // The service adds days of a series by the calendar, so it has to know the length.
+    // The service adds the days of a series by the calendar, so it needs the duration.
     let recurs = arguments.recurring.every.is_some();
     let length = arguments.length.as_ref().filter(|_| recurs || arguments.end.is_some());
     let end = (length.is_none() || arguments.end.is_some()).then(|| ends.wire());
@@ -301,14 +301,14 @@ fn body(
     Ok(Body { lease, reservations })
 }
 
-/// The duration as the service reads it, with days as days.
+/// Formats a duration for the service, with days as days.
 fn wire_duration(text: &str) -> Result<String, ClientError> {
     let length = duration(text)?;
     Ok(text.parse::<Span>().map_or_else(|_| length.to_string(), |span| span.to_string()))
 }
 
 impl LeaseType {
-    /// As the service has it; nothing for what it takes a lease to be anyway.
+    /// Type in requests. `None` is the service's default.
     fn wire(self) -> Option<&'static str> {
         match self {
             Self::Schedule => None,
@@ -318,7 +318,7 @@ impl LeaseType {
     }
 }
 
-/// How long a lease may wait for its start, or until when.
+/// Timeout of a best-effort lease, as a duration or as a date.
 fn timeout(
     arguments: &Arguments,
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! What becomes of instances at the end.
+//! Actions for instances at the end of a lease.
 
 use clap::ValueEnum;
 
@@ -16,7 +16,6 @@ pub(crate) enum EndAction {
 }
 
 impl EndAction {
-    /// As the service calls it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Delete => "delete",

@@ -1,4 +1,4 @@
-//! `allot lease hints`, and hints in requests and answers.
+//! `allot lease hints`, and hints in requests and responses.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::client::table::{Table, prose, word};
 use crate::client::wire::{plain, read};
 use crate::client::{ClientError, Session};
 
-/// Values of a hint that the table lists, at most. `-o json` has all of them.
+/// Maximum number of values per hint in the table. `-o json` has all of them.
 const MOST_VALUES: usize = 5;
 
-/// Hints as requests have them.
+/// Converts hints to the form of requests.
 pub(super) fn body(given: &[(String, String)]) -> Result<SchedulerHints, ClientError> {
     let mut hints = SchedulerHints::default();
     for (name, value) in given {
@@ -40,7 +40,7 @@ fn set(hint: &mut Option<String>, name: &str, value: String) -> Result<(), Clien
     }
 }
 
-/// The hints of a lease in a few words.
+/// Formats the hints of a lease as `name=value, ...`.
 pub(super) fn shown(hints: &BTreeMap<String, Value>) -> String {
     let values = |value: &Value| match value {
         Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(" "),

@@ -1,4 +1,4 @@
-//! `allot lease`.
+//! `allot lease` manages leases.
 
 mod amount;
 mod create;
@@ -40,7 +40,7 @@ pub(super) use plan::table as plan_table;
 #[cfg(test)]
 pub(super) use show::list as list_table;
 
-/// Said beside the result of a dry run.
+/// Note about the result of a dry run.
 const DRY_RUN: &str = "Dry run: nothing was changed.";
 
 /// What to do with leases.
@@ -172,7 +172,7 @@ async fn end(arguments: Several, session: &mut Session<'_>) -> Result<(), Client
         .await
 }
 
-/// Finds a lease that has started, and describes it for the question.
+/// Finds a lease that has started, and describes it for the prompt.
 async fn find_running(lease: &str, session: &mut Session<'_>) -> Result<(String, String), ClientError> {
     let id = identify(lease, session).await?;
     let present: Lease = read(&get(&id, session).await?, "lease")?;
@@ -195,7 +195,7 @@ async fn delete(arguments: Several, session: &mut Session<'_>) -> Result<(), Cli
             if !session.is_for_people() {
                 return Ok(());
             }
-            // The service releases hosts in its own time.
+            // The service releases hosts in the background.
             let is_left = get(&lease.id, session).await.is_ok();
             session.print(&deleted(&lease.name, is_left))
         })
@@ -206,7 +206,7 @@ fn deleted(lease: &str, is_left: bool) -> String {
     format!("Lease {lease} is {}.", if is_left { "being deleted" } else { "deleted" })
 }
 
-/// Finds a lease and describes it for the question. Without a question, the description is what the user gave.
+/// Finds a lease and describes it for the prompt. Without a prompt, the description is what the user gave.
 async fn find_described(lease: &str, session: &mut Session<'_>) -> Result<(String, String), ClientError> {
     let id = identify(lease, session).await?;
     if !session.may_ask {
@@ -216,7 +216,7 @@ async fn find_described(lease: &str, session: &mut Session<'_>) -> Result<(Strin
     Ok((id, described(&present, &|date| session.brief(date))))
 }
 
-/// Describes a lease for a question: name, identifier prefix and state. `brief` formats dates.
+/// Describes a lease for a prompt: name, identifier prefix and state. `brief` formats dates.
 fn described(lease: &Lease, brief: &dyn Fn(&str) -> String) -> String {
     let length = short_length([lease.id.as_str()].into_iter());
     let id = lease.id.get(..length).unwrap_or(&lease.id);
@@ -234,7 +234,6 @@ async fn get(id: &str, session: &Session<'_>) -> Result<Value, ClientError> {
     session.connection.get(&format!("/v1/leases/{id}"), &[("detail", "true".to_owned())]).await
 }
 
-/// Prints one lease.
 fn print_lease(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
     if session.wants_document() {
         return session.print_json(answer);
@@ -248,14 +247,14 @@ fn print_lease(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientEr
     Ok(())
 }
 
-/// Prints a lease that would be made, or as it would be.
+/// Prints the lease that a dry run would have created or changed.
 fn print_preview(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
     print_lease(answer, session)?;
     session.note_to_people(DRY_RUN);
     Ok(())
 }
 
-/// Notes times that clocks leave out or show twice. Each time is given as written and as it is sent.
+/// Notes times that clocks skip or show twice. Each time is given as written and as sent.
 fn note_oddities<const N: usize>(
     times: [(Option<&String>, Option<&String>); N],
     now: jiff::Timestamp,
@@ -269,19 +268,19 @@ fn note_oddities<const N: usize>(
     }
 }
 
-/// The statuses of leases, and others.
+/// Accepts the statuses of leases and `others`.
 fn statuses(others: &[&'static str]) -> PossibleValuesParser {
     let known = LeaseStatus::ALL.into_iter().map(LeaseStatus::name);
     PossibleValuesParser::new(known.chain(others.iter().copied()))
 }
 
-/// Notes that another lease of the project, which isn't over, has the name of a lease that was just made.
+/// Notes that a new lease has the same name as another lease of the project that isn't over.
 async fn note_same_name(made: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
     if !session.is_for_people() {
         return Ok(());
     }
     let made: Lease = read(made, "lease")?;
-    // The lease is made, whether or not this question succeeds.
+    // The lease exists even if this request fails.
     let Ok(answer) = session.connection.get(LEASES.path, &[("name", made.name.clone())]).await else {
         return Ok(());
     };
@@ -307,7 +306,7 @@ pub(super) const LEASES: Listed = Listed {
     hint: "`allot lease list` shows all",
 };
 
-/// The identifier of the lease that is meant.
+/// Finds the identifier of a lease by name, identifier or prefix.
 pub(crate) async fn identify(lease: &str, session: &Session<'_>) -> Result<String, ClientError> {
     if is_uuid(lease) {
         return Ok(lease.to_owned());
@@ -321,7 +320,8 @@ pub(crate) async fn identify(lease: &str, session: &Session<'_>) -> Result<Strin
     }
 }
 
-/// The project, for an error of a user that sees the leases of no other. Empty for administrators.
+/// Names the project in an error, for users who can't see the leases of other projects. Empty for
+/// administrators.
 async fn in_project(session: &Session<'_>) -> String {
     let answer = session.connection.get("/v1/session", &[]).await.unwrap_or_default();
     let Ok(own) = read::<SessionOf>(&answer, "session") else { return String::new() };
@@ -332,13 +332,13 @@ async fn in_project(session: &Session<'_>) -> String {
 }
 
 async fn find(lease: &str, session: &Session<'_>) -> Result<String, ClientError> {
-    // All leases may be many.
+    // Query by name, since the list of all leases can be long.
     let answer = session.connection.get(LEASES.path, &[("name", lease.to_owned())]).await?;
     let found: Vec<Value> = read(&answer, LEASES.key)?;
     let of_name = found.into_iter().filter(|found| found["name"] == lease);
     let is_over = |found: &Value| found["status"] == LeaseStatus::Terminated.name();
     let (over, going): (Vec<Value>, Vec<Value>) = of_name.partition(is_over);
-    // A name means the lease that isn't over, if there is one.
+    // A name refers to the lease that isn't over, if there is one.
     let named = if going.is_empty() { over } else { going };
     if named.is_empty() && is_prefix(lease) {
         return LEASES.find(lease, session).await;

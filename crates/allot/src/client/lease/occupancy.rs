@@ -1,4 +1,4 @@
-//! `allot lease occupancy`.
+//! `allot lease occupancy` shows the instances observed on a lease's hosts.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::client::table::{Table, id, prose, time, word};
 use crate::client::wire::read;
 use crate::client::{ClientError, Session};
 
-/// Intervals asked for at once.
+/// Intervals per request.
 const PAGE: usize = 500;
 
 #[derive(Debug, Deserialize)]
@@ -41,7 +41,7 @@ impl Interval {
     }
 }
 
-/// Intervals host by host, in their order.
+/// Reads the intervals and groups them by host. Intervals of the same host keep their order.
 fn intervals(answer: &Value) -> Result<Vec<Interval>, ClientError> {
     let mut intervals: Vec<Interval> = read(answer, "occupancy")?;
     intervals.sort_by(|one, other| one.host().cmp(other.host()));
@@ -78,7 +78,7 @@ fn with_hint(lease: &str, error: ClientError) -> ClientError {
     }
 }
 
-/// The answer with all pages.
+/// Reads all pages into one document.
 async fn all(path: &str, session: &Session<'_>) -> Result<Value, ClientError> {
     let (mut found, mut after): (Vec<Value>, u64) = (Vec::new(), 0);
     loop {
@@ -95,7 +95,7 @@ async fn all(path: &str, session: &Session<'_>) -> Result<Value, ClientError> {
     }
 }
 
-/// Hosts whose records don't begin with the first interval.
+/// Hosts whose oldest records are missing.
 fn incomplete(intervals: &[Interval]) -> Vec<&str> {
     let hosts = intervals.chunk_by(|one, other| one.host() == other.host());
     hosts.filter_map(|of_host| of_host.first()).filter(|first| !first.begins).map(Interval::host).collect()

@@ -1,4 +1,4 @@
-//! Offers: what could be had instead of what was refused; and requests that wait for their turn.
+//! Offers, which are alternatives to refused requests, and requests on the waitlist.
 
 use std::fmt::Display;
 use std::io;
@@ -18,11 +18,11 @@ use crate::client::table::{Table, date, id, prose, word};
 use crate::client::wire::{Lease, read};
 use crate::client::{ClientError, Format, Session};
 
-/// An offer.
+/// An alternative to a refused request.
 #[derive(Clone, Debug, Deserialize)]
 struct Offer {
     id: Option<String>,
-    /// By which the user can name it.
+    /// Number that the user can give instead of the identifier.
     #[serde(default)]
     number: Option<u64>,
     kind: String,
@@ -31,7 +31,8 @@ struct Offer {
 }
 
 impl Offer {
-    /// What is different. Of a longer timeout its end as well: nothing else in the row says it.
+    /// Describes the difference from the request. A longer timeout is shown here, since no other column has
+    /// it.
     fn what(&self, zone: &TimeZone) -> String {
         let kind = self.kind.replace('_', " ");
         match &self.lease.timeout_date {
@@ -41,7 +42,7 @@ impl Offer {
     }
 }
 
-/// A request that waits.
+/// A request on the waitlist.
 #[derive(Clone, Debug, Deserialize)]
 struct Waiting {
     id: String,
@@ -97,8 +98,8 @@ const WAITLIST: Listed = Listed {
 
 const SERIES: Listed = Listed { noun: "series", id: "/series_id", details: &[], ..super::LEASES };
 
-/// What could be had is shown, and why it was refused is passed on. A program that reads names or rows of leases gets no
-/// offers: it would take them for leases.
+/// Prints the offers of a refusal and returns the refusal. Programs that read names or rows of leases get no
+/// offers, which they would take for leases.
 pub(super) fn refused(error: ClientError, session: &mut Session<'_>) -> ClientError {
     let ClientError::Offered { offers, .. } = &error else { return error };
     if !session.wants_document() && !session.is_for_people() {
@@ -116,13 +117,14 @@ pub(super) async fn list(session: &mut Session<'_>) -> Result<(), ClientError> {
     print(&answer, session)
 }
 
-/// Query parameters that hold the offers of a refusal. A person takes longer to decide than a program.
+/// Query parameters that hold the offers of a refusal. The hold is longer on a terminal, since a person takes
+/// longer to decide than a program.
 pub(super) fn hold() -> &'static str {
     if is_interactive() { "hold_offers=true&hold_for=10m" } else { "hold_offers=true" }
 }
 
-/// Shows the offers of a refusal, asks the user which one to accept, and returns the lease that was made or changed. Passes
-/// the refusal on if nobody can be asked.
+/// Prints the offers of a refusal, asks which one to accept, and returns the lease that was created or
+/// changed. Returns the refusal if it can't prompt.
 pub(super) async fn negotiate(error: ClientError, session: &mut Session<'_>) -> Result<Value, ClientError> {
     let ClientError::Offered { offers, .. } = &error else { return Err(error) };
     let document = json!({"offers": offers});
@@ -141,7 +143,7 @@ pub(super) async fn negotiate(error: ClientError, session: &mut Session<'_>) -> 
     accept_offer(&id, number, session).await
 }
 
-/// Accepts an offer, which the user has named so.
+/// Accepts an offer. `named` is the user's name for it in errors.
 async fn accept_offer(id: &str, named: impl Display, session: &Session<'_>) -> Result<Value, ClientError> {
     let answer = session.connection.post(&format!("/v1/offers/{id}/accept"), &json!({})).await;
     answer.map_err(|error| match error {
@@ -155,14 +157,14 @@ fn no_offer(named: impl Display) -> ClientError {
     ClientError::Refused { status: 404, message, hint: Some(OFFERS.hint.to_owned()) }
 }
 
-/// Numbers and identifiers of those offers that the user can name by number.
+/// Numbers and identifiers of the offers that have a number.
 fn numbered(document: &Value) -> Result<Vec<(u64, String)>, ClientError> {
     let offers: Vec<Offer> = read(document, OFFERS.key)?;
     Ok(offers.into_iter().filter_map(|offer| offer.number.zip(offer.id)).collect())
 }
 
-/// Asks which offer to accept until the answer makes sense. An empty answer, and the end of input, mean none; `y` means the
-/// only offer.
+/// Asks which offer to accept until the answer is valid. An empty answer or the end of input declines all.
+/// `y` accepts the only offer.
 fn choose(offers: &[(u64, String)], io: &mut Io<'_>) -> io::Result<Option<String>> {
     let numbers: Vec<String> = offers.iter().map(|(number, _)| number.to_string()).collect();
     let question = format!("Accept? [{}/n]", numbers.join("/"));
@@ -181,7 +183,7 @@ fn choose(offers: &[(u64, String)], io: &mut Io<'_>) -> io::Result<Option<String
     }
 }
 
-/// The identifier of the offer that is meant.
+/// Finds the identifier of an offer by number, identifier or prefix.
 async fn find(given: &str, session: &Session<'_>) -> Result<String, ClientError> {
     let Some(number) = number(given) else { return OFFERS.find(given, session).await };
     let answer = session.connection.get(OFFERS.path, &[]).await?;
@@ -189,7 +191,7 @@ async fn find(given: &str, session: &Session<'_>) -> Result<String, ClientError>
     Ok(found.ok_or_else(|| no_offer(number))?.1)
 }
 
-/// The number that a text is. A number is shorter than the beginning of an identifier.
+/// Parses the number of an offer. Numbers are shorter than identifier prefixes.
 fn number(text: &str) -> Option<u64> {
     if is_prefix(text) { None } else { text.parse().ok() }
 }
@@ -211,7 +213,6 @@ pub(super) async fn waitlist(session: &mut Session<'_>) -> Result<(), ClientErro
     session.print_answer(&answer, || waiting_table(&answer))
 }
 
-/// Prints a request that waits.
 pub(super) fn print_waiting(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
     if session.wants_document() {
         return session.print_json(answer);
@@ -230,7 +231,7 @@ pub(super) fn print_waiting(answer: &Value, session: &mut Session<'_>) -> Result
     ))
 }
 
-/// Leases that recur.
+/// A series of recurring leases.
 #[derive(Clone, Debug, Deserialize)]
 struct Series {
     id: String,
@@ -239,20 +240,20 @@ struct Series {
     skipped: Vec<Skipped>,
 }
 
-/// A date that was left out.
+/// A date of a series that was left out.
 #[derive(Clone, Debug, Deserialize)]
 struct Skipped {
     start_date: String,
     reason: String,
 }
 
-/// Prints leases that recur and have been made.
+/// Prints a new series, and the command to delete it.
 pub(super) fn print_series(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
     let how = |id: &str| format!("Delete those that have not started with `allot lease delete-series {id}`.");
     print_leases_of_series(answer, how, session)
 }
 
-/// Prints leases that would recur. There is nothing to delete: the identifiers are nobody's.
+/// Prints the preview of a series. It has nothing to delete: its identifiers don't exist.
 pub(super) fn print_series_preview(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
     print_leases_of_series(answer, |_| super::DRY_RUN.to_owned(), session)
 }
@@ -310,7 +311,7 @@ fn print(document: &Value, session: &mut Session<'_>) -> Result<(), ClientError>
     Ok(())
 }
 
-/// Says how to accept the first of several offers.
+/// Tells the user how to accept the first of several offers.
 fn how_to_accept(number: Option<u64>) -> String {
     let first = number.map_or_else(|| "ID".to_owned(), |number| number.to_string());
     format!("Accept one with `allot lease accept {first}`.")
@@ -372,7 +373,7 @@ pub(crate) fn waiting_table(answer: &Value) -> Result<Table, ClientError> {
 mod tests {
     use super::*;
 
-    /// The identifier of so many that is chosen by these lines, and what is shown.
+    /// Identifier chosen from `many` offers by the typed lines, and the text shown.
     fn chosen_of(many: u64, mut typed: &[u8]) -> (Option<String>, String) {
         let offers: Vec<_> = (1..=many).map(|number| (number, format!("offer-{number}"))).collect();
         let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -381,7 +382,7 @@ mod tests {
         (chosen, String::from_utf8(err).expect("text"))
     }
 
-    /// The identifier of three that is chosen, and the number of questions.
+    /// Identifier chosen from three offers, and the number of prompts.
     fn chosen(typed: &[u8]) -> (Option<String>, usize) {
         let (chosen, shown) = chosen_of(3, typed);
         (chosen, shown.matches("Accept? [1/2/3/n] ").count())

@@ -1,4 +1,4 @@
-//! `allot lease plan`.
+//! `allot lease plan` shows the migrations planned for a lease.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::client::table::{Table, id, word};
 use crate::client::wire::{PlanSummary, read};
 use crate::client::{ClientError, Session};
 
-/// What is planned for a lease.
+/// Migration plan of a lease.
 #[derive(Debug, Deserialize)]
 struct Plan {
     #[serde(default)]
@@ -33,7 +33,7 @@ pub(in crate::client) struct Move {
 }
 
 impl Move {
-    /// How far it is.
+    /// State, with the progress in percent if known.
     fn state(&self) -> String {
         self.percent.map_or_else(|| self.state.clone(), |percent| format!("{} ({percent} %)", self.state))
     }
@@ -67,7 +67,7 @@ pub(in crate::client) fn table(moves: Vec<Move>) -> Table {
 }
 
 impl PlanSummary {
-    /// In a few words.
+    /// Summarizes the plan in one line.
     pub(in crate::client) fn text(&self) -> String {
         let count = |number: u64, noun: &str| {
             let plural = if number == 1 { "" } else { "s" };

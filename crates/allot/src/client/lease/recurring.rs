@@ -1,4 +1,4 @@
-//! Leases that recur: the options for them.
+//! Options of recurring leases.
 
 use api::v1::body::RepeatCreate;
 use clap::Args;
@@ -27,7 +27,7 @@ pub(super) struct Recurring {
 }
 
 impl Recurring {
-    /// As the service has it; nothing of a lease that does not recur.
+    /// Converts the options to the form of requests. `None` if the lease doesn't recur.
     pub(super) fn wire(
         &self,
         now: Timestamp,

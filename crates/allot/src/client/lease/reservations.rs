@@ -80,7 +80,7 @@ enum Affinity {
 #[serde(untagged)]
 pub(super) enum Reserved {
     Described(Box<ReservationCreate>),
-    /// As the user wrote it: what it may be is up to the service.
+    /// As the user wrote it. The service validates it.
     Given(Value),
 }
 
@@ -151,7 +151,6 @@ impl Reservations {
 }
 
 impl BeforeEnd {
-    /// As the service has it.
     fn wire(self) -> &'static str {
         match self {
             Self::Default => "default",

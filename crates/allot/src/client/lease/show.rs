@@ -1,4 +1,4 @@
-//! How leases are shown.
+//! Formats leases for the terminal.
 
 use jiff::tz::TimeZone;
 use leases::status::LeaseStatus;
@@ -8,10 +8,10 @@ use crate::client::sizes::memory;
 use crate::client::table::{Table, date, id, prose, word};
 use crate::client::wire::{Cost, Event, Lease, PlanSummary, Reservation, plain};
 
-/// Of a reservation no more addresses are in a table of leases.
+/// Maximum number of addresses per reservation in a table of leases.
 const MOST_ADDRESSES: usize = 3;
 
-/// Leases by start.
+/// Table of leases, sorted by start.
 pub(crate) fn list(mut leases: Vec<Lease>) -> Table {
     leases.sort_by(|a, b| (&a.start_date, &a.name, &a.id).cmp(&(&b.start_date, &b.name, &b.id)));
     let mut table = Table::new([
@@ -38,7 +38,7 @@ pub(crate) fn list(mut leases: Vec<Lease>) -> Table {
     table
 }
 
-/// One lease with everything.
+/// Shows one lease with all details.
 pub(super) fn one(lease: &Lease, zone: &TimeZone) -> String {
     let mut lines = vec![format!("Lease {} ({})", lease.name, lease.id)];
     let mut line = |name: &str, value: &str| {
@@ -113,7 +113,7 @@ fn status(lease: &Lease) -> String {
     if lease.degraded { format!("{}, degraded", lease.status) } else { lease.status.clone() }
 }
 
-/// What is reserved, with the addresses if there are any and not too many for a table.
+/// Summarizes the reservations, with some of their addresses if they have any.
 fn reserved(lease: &Lease) -> String {
     let summaries = lease.reservations.iter().map(|reservation| {
         let addresses = reservation.texts("floating_ips");
@@ -133,12 +133,12 @@ fn lasts(lease: &Lease) -> String {
     }
 }
 
-/// What is reserved, in a table: instances as `8 x 2 vCPU, 4 GiB, 20 GiB`.
+/// Summarizes a reservation in a table: instances as `8 x 2 vCPU, 4 GiB, 20 GiB`.
 pub(super) fn brief_summary(reservation: &Reservation) -> String {
     summary(reservation).replace(" instances of ", " x ").replace(" instance of ", " x ")
 }
 
-/// What is reserved, in a few words.
+/// Summarizes a reservation: `2-4 hosts`, `8 instances of 2 vCPU, 4 GiB, 20 GiB`.
 pub(crate) fn summary(reservation: &Reservation) -> String {
     let number = |key: &str| reservation.fields.get(key).and_then(serde_json::Value::as_u64).unwrap_or(0);
     let amount = number("amount");

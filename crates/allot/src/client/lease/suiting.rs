@@ -1,4 +1,4 @@
-//! What hosts must be like beside an expression: the options for it, and how it is shown.
+//! Requirements other than expressions: their options, and how they are shown.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub(super) struct Suiting {
 }
 
 impl Suiting {
-    /// Whether anything is said that only whole hosts can be asked for.
+    /// Whether an option is set that only applies to whole hosts.
     pub(super) fn is_of_hosts(&self) -> bool {
         let Self {
             region,
@@ -68,7 +68,7 @@ impl Suiting {
         names || sizes || together || !extra_spec.is_empty() || !image_property.is_empty()
     }
 
-    /// So many such hosts.
+    /// Reservation of `amount` hosts with these requirements.
     pub(super) fn hosts(
         &self,
         amount: Amount,
@@ -95,7 +95,7 @@ impl Suiting {
         }
     }
 
-    /// New terms of a reservation of whole hosts: what is said of them is to be different.
+    /// Change of a reservation of whole hosts. Options that aren't set change nothing.
     pub(super) fn change(&self, id: String) -> ReservationChange {
         let said = |pairs: &[(String, String)]| (!pairs.is_empty()).then(|| texts(pairs));
         ReservationChange {
@@ -119,7 +119,7 @@ fn texts(pairs: &[(String, String)]) -> BTreeMap<String, String> {
     pairs.iter().cloned().collect()
 }
 
-/// What a reservation asks for beside an expression, in a few words.
+/// Summarizes the requirements of a reservation other than its expression.
 pub(super) fn shown(reservation: &Reservation) -> String {
     let field = |name: &str| reservation.fields.get(name).filter(|value| !value.is_null());
     let mut words = of_hosts(reservation);

@@ -1,4 +1,4 @@
-//! `allot lease update`.
+//! `allot lease update`, `extend` and `move`.
 
 use api::v1::body::{LeaseChange, ReservationChange};
 use clap::{ArgGroup, Args};
@@ -38,7 +38,7 @@ pub(super) async fn extend(arguments: Extend, session: &mut Session<'_>) -> Resu
     run(&Arguments { lease, extend_by: Some(by), dry_run, ..Arguments::default() }, session).await
 }
 
-/// The error for a new end in place of a duration.
+/// Error for a new end where a duration is expected.
 fn time_for_duration(lease: &str, end: &str) -> String {
     let quoted = |text: &str| if text.contains(' ') { format!("'{text}'") } else { text.to_owned() };
     let (lease, quoted_end) = (quoted(lease), quoted(end));
@@ -163,7 +163,7 @@ fn body(
         )
     });
     let change = LeaseChange {
-        // Any change keeps a lease, also to the name that it has.
+        // Any change keeps a lease, even a rename to its current name.
         name: arguments.keep.then(|| present.name.clone()).or_else(|| arguments.name.clone()),
         start_date: start.map(When::wire),
         end_date: end.map(When::wire),
@@ -178,7 +178,7 @@ fn body(
     Ok(change)
 }
 
-/// The new start and the new end.
+/// New start and new end, `None` if unchanged.
 fn dates(
     arguments: &Arguments,
     present: &Lease,
@@ -217,7 +217,7 @@ fn moved(date: Timestamp, by: SignedDuration) -> Result<When, ClientError> {
     date.map_err(|_| ClientError::Usage("the lease cannot be moved that far".to_owned()))
 }
 
-/// Says that a lease becomes many times as long, which is often a mistake.
+/// Note that a lease becomes at least four times as long and lasts more than a day, which is often a mistake.
 fn much_longer(change: &LeaseChange, present: &Lease, now: Timestamp) -> Option<String> {
     let date = |new: &Option<String>, old: &str| match new.as_deref() {
         Some("now") => Some(now),

@@ -1,4 +1,4 @@
-//! `allot lease wait`.
+//! `allot lease wait` waits for a status of a lease.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::client::dates::{duration, of_answer, show};
 use crate::client::wire::{Lease, read};
 use crate::client::{ClientError, Session};
 
-/// How long after its date a lease can wait for a host before the operator should know.
+/// Delay after which a lease that is still waiting is late, and the operator should know about it.
 const LATE: SignedDuration = SignedDuration::from_mins(10);
 
-/// How often the service is asked.
+/// Polling interval.
 const POLL: Duration = Duration::from_millis(500);
 
 /// What to wait for.
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     timeout: Option<String>,
 }
 
-/// What is waited for.
+/// Status to wait for, and the time limit.
 pub(super) struct Aim {
     status: String,
     timeout: Option<SignedDuration>,
@@ -61,8 +61,8 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     super::print_lease(&answer, session)
 }
 
-/// Waits, and returns the lease as it is then; null if it is gone, as it should be.
-/// What it waits for is said on standard error, and each reason of the lease's status once.
+/// Polls a lease until it has the wanted status, and returns it. Returns null if the aim is `GONE` and the
+/// lease is gone. Prints to standard error once what the lease waits for, and each reason of its status once.
 pub(super) async fn until(id: &str, aim: &Aim, session: &mut Session<'_>) -> Result<Value, ClientError> {
     let mut told = Told::default();
     let deadline = match aim.timeout {
@@ -94,7 +94,7 @@ pub(super) async fn until(id: &str, aim: &Aim, session: &mut Session<'_>) -> Res
     }
 }
 
-/// What has been said of a lease while it is waited for.
+/// Notes already printed about a lease.
 #[derive(Default)]
 struct Told {
     waits: bool,
@@ -102,11 +102,11 @@ struct Told {
     reasons: BTreeSet<String>,
 }
 
-/// So many reasons of one lease are said; there are a few in practice.
+/// Maximum number of reasons printed per lease. In practice there are a few.
 const MOST_REASONS: usize = 100;
 
 impl Told {
-    /// What is to be said that has not been said yet.
+    /// Returns the notes that haven't been printed yet.
     fn news(&mut self, lease: &Lease, aim: &str, now: Timestamp, zone: &TimeZone) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.waits {
@@ -139,7 +139,7 @@ fn waits_for(lease: &Lease, aim: &str, now: Timestamp, zone: &TimeZone) -> Strin
     }
 }
 
-/// Start or end that a lease waits for. A best-effort lease may start as late as its timeout.
+/// Start or end that a lease waits for. A best-effort lease can start as late as its timeout.
 fn due(lease: &Lease) -> Option<Timestamp> {
     let date = match lease.status.as_str() {
         "PENDING" | "STARTING" => lease.timeout_date.as_ref().unwrap_or(&lease.start_date),
@@ -148,7 +148,7 @@ fn due(lease: &Lease) -> Option<Timestamp> {
     of_answer(date)
 }
 
-/// Parts of a lease that keep it from a status, with the hosts and addresses that it was allocated.
+/// Lists the reservations that keep a lease from a status, with their allocated hosts and addresses.
 fn not_ready(lease: &Lease, aim: &str) -> String {
     let wanted = match aim {
         "ACTIVE" => "active",
@@ -171,7 +171,7 @@ fn not_ready(lease: &Lease, aim: &str) -> String {
 fn ask_operator(lease: &Lease) -> String {
     let ask = format!("ask the operator of the service, and name the lease's identifier {}", lease.id);
     match &lease.status_reason {
-        // The service says so where that lets the lease start.
+        // The reason contains this if fewer hosts would let the lease start.
         Some(reason) if reason.contains("ask for fewer hosts") => {
             format!("ask for fewer hosts (`allot lease update {} --hosts N`), or {ask}", lease.name)
         }
@@ -179,7 +179,7 @@ fn ask_operator(lease: &Lease) -> String {
     }
 }
 
-/// Says what a lease still waits for, and after its date that the operator can help.
+/// Error with the reason that a lease is still waiting. After its date, the hint is to ask the operator.
 fn overdue(lease: &Lease, aim: &str, now: Timestamp) -> ClientError {
     let because = lease.status_reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let (name, status) = (&lease.name, &lease.status);
@@ -189,7 +189,7 @@ fn overdue(lease: &Lease, aim: &str, now: Timestamp) -> ClientError {
     ClientError::Overdue { message, hint: is_due.then(|| ask_operator(lease)) }
 }
 
-/// Why a lease never comes to a status, if that is known.
+/// Reason that a lease can never reach a status. `None` if it can, or if that is unknown.
 fn hopeless(lease: &Lease, wanted: &str) -> Option<String> {
     let over = match lease.status.as_str() {
         "ERROR" => !matches!(wanted, "GONE" | "TERMINATED"),

@@ -16,7 +16,7 @@ fn every_section_has_a_heading() {
 
 #[test]
 fn zero_is_accepted_only_where_it_means_something() {
-    // No caching, no waiting, no limit, none allowed, or at once.
+    // Zero means no caching, no waiting, no limit, none allowed, or immediately.
     let meaningful = [
         "keystone.cache_time keystone.cached_tokens keystone.outage_time openstack.settle openstack.failed_after",
         "openstack.migration_time simulated.seed leases.cleaning_time leases.grace leases.before_end_lead",
@@ -52,7 +52,7 @@ fn every_default_as_it_is_shown_is_read_as_what_it_is() {
 
 #[test]
 fn every_setting_has_a_place_of_its_own() {
-    // One of these is something else than the default of any setting, and may stand there.
+    // For each setting, one of these is valid and differs from the default.
     const OTHERS: [&str; 26] = [
         "5h",
         "37s",
