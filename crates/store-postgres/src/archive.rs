@@ -1,4 +1,4 @@
-//! Everything at once: out of this database, or into it while it is empty.
+//! Export of the whole database, and import into an empty one.
 
 use leases::ids::LeaseId;
 use leases::project::ProjectId;
@@ -15,10 +15,10 @@ use crate::error::Trouble;
 use crate::load::{self, Wanted};
 use crate::{feed, journal, occupancy, power, refusals, tokens, usage};
 
-/// Records that are entered by one statement.
+/// Records per statement.
 const TOGETHER: usize = 1000;
 
-/// Reads everything in a transaction that sees one instant.
+/// Reads everything. The caller's transaction must see one instant.
 pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, Trouble> {
     let snapshot = load::snapshot(db, Wanted::ALL).await?;
     let mut archive = Archive { snapshot, ..Archive::default() };
@@ -44,7 +44,7 @@ pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, Trouble> {
     Ok(archive)
 }
 
-/// Which store this is.
+/// Identity of the store.
 pub(crate) async fn origin(db: &mut PgConnection) -> Result<Origin, Trouble> {
     let (id, last): (String, i64) =
         sqlx::query_as("SELECT origin.id, fence.last FROM origin, fence").fetch_one(db).await?;
@@ -67,9 +67,9 @@ async fn requests(db: &mut PgConnection) -> Result<Vec<IdempotencyRecord>, Troub
     Ok(read)
 }
 
-/// Enters everything; whoever calls ends the transaction. Returns whether there was nothing in the way.
+/// Writes everything. The caller ends the transaction. Returns `false` if the store isn't empty.
 ///
-/// Whoever else would write meanwhile waits for the row of the revision, and then finds what was entered.
+/// Other writers wait for the row of the revision, and then see the imported records.
 pub(crate) async fn import(db: &mut PgConnection, archive: &Archive) -> Result<bool, Trouble> {
     sqlx::query!("SELECT FROM revision FOR UPDATE").execute(&mut *db).await?;
     if feed::last(db).await?.number > 0 || !export(db).await?.is_empty() {

@@ -1,4 +1,4 @@
-//! Trying again, a bounded number of times.
+//! Bounded retries.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use futures::future::{Either, select};
 use crate::error::Trouble;
 use crate::pool::Pool;
 
-/// How often a transaction is tried at most.
+/// Maximum number of attempts.
 const ATTEMPTS: u32 = 6;
 
-/// How long to wait after the first that was in the way of another one; then twice as long each time.
+/// Half of the pause after the first conflict. The pause doubles with each attempt.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long anything may take: longer than what the server grants its parts. It is for what the server does not
-/// end with, such as a commit that waits for a standby; one that is gone is noticed earlier
+/// Time limit for any operation, longer than the server's limits for its parts. It is for waits that the
+/// server doesn't end, such as a commit that waits for a standby. A server that is gone is noticed earlier
 /// ([`crate::hints`]).
 pub(crate) const LIMIT: Duration = Duration::from_secs(150);
 
@@ -24,7 +24,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(150);
 pub(crate) struct Attempts(u32);
 
 impl Attempts {
-    /// Waits if it is worth trying again; otherwise that was all.
+    /// Waits if another attempt is worthwhile; otherwise returns the error.
     pub(crate) async fn again(&mut self, pool: &Pool, trouble: Trouble) -> Result<(), Trouble> {
         self.0 += 1;
         match trouble {
@@ -36,7 +36,7 @@ impl Attempts {
                 tracing::debug!(?trouble, "retrying transaction");
                 tokio::time::sleep(PAUSE * 2_u32.pow(self.0)).await;
             }
-            // Once more tells what is in the way, unless it is gone.
+            // The obstacle may be gone by now. If it stays, the caller takes bookings one by one to name it.
             Trouble::Obstructed if self.0 < ATTEMPTS => {}
             other => return Err(other),
         }
@@ -110,7 +110,7 @@ macro_rules! question {
 }
 pub(crate) use question;
 
-/// A commit that broke off may have happened, so it is not to be tried again.
+/// A commit that was interrupted may have happened, so it must not be retried.
 pub(crate) fn ended(commit: Result<(), sqlx::Error>) -> Result<(), Trouble> {
     commit.map_err(|error| match Trouble::from(error) {
         Trouble::Disconnected(error) => Trouble::Failed(error),
@@ -118,7 +118,8 @@ pub(crate) fn ended(commit: Result<(), sqlx::Error>) -> Result<(), Trouble> {
     })
 }
 
-/// The result of the work, unless its server is given up before. Then a transaction may have been committed.
+/// Result of the work, unless its server is given up first. A transaction may have been committed in that
+/// case.
 pub(crate) async fn unless<T>(
     given_up: impl Future<Output = ()>,
     work: impl Future<Output = Result<T, Trouble>>,

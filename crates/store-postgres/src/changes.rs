@@ -1,4 +1,4 @@
-//! What has changed since a revision.
+//! Changes since a revision.
 
 use sqlx::PgConnection;
 use store::encoding::record_keys;
@@ -8,7 +8,7 @@ use crate::columns::plain;
 use crate::error::Trouble;
 use crate::load::{self, Wanted};
 
-/// What has changed since then, in a transaction that sees one instant.
+/// Changes since then. The caller's transaction must see one instant.
 pub(crate) async fn since(db: &mut PgConnection, revision: Revision) -> Result<Changes, Trouble> {
     let Ok(number) = i64::try_from(revision.number) else { return Ok(Changes::Reload) };
     let rows = sqlx::query!("SELECT mark, keys FROM change WHERE number >= $1 ORDER BY number", number);

@@ -1,14 +1,14 @@
-//! Values that columns hold in another form.
+//! Conversion between values and columns.
 
 use std::borrow::Cow;
 
 pub(crate) use store::encoding::column::{capacity, instant, maybe_instant, number, us, window};
 use uuid::Uuid;
 
-/// Stands before `0` for a zero, which PostgreSQL's text cannot have, and before `1` for itself.
+/// Precedes `0` to encode a NUL, which PostgreSQL's text can't contain, and `1` to encode itself.
 const ESCAPE: char = '\u{1a}';
 
-/// Text as a column has it. What people write has no control characters, so it is as it was nearly always.
+/// Text as it is stored. Text that people write has no control characters, so it is nearly always unchanged.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
     if text.contains(['\0', ESCAPE]) {
         Cow::Owned(text.replace(ESCAPE, "\u{1a}1").replace('\0', "\u{1a}0"))
@@ -17,12 +17,12 @@ pub(crate) fn text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same for columns that may be empty.
+/// [`text`] for nullable columns.
 pub(crate) fn maybe_text(some: Option<&str>) -> Option<Cow<'_, str>> {
     some.map(text)
 }
 
-/// Text that a column has.
+/// Decodes text from a column.
 pub(crate) fn plain(column: String) -> String {
     if column.contains(ESCAPE) {
         column.replace("\u{1a}0", "\0").replace("\u{1a}1", "\u{1a}")
@@ -31,7 +31,6 @@ pub(crate) fn plain(column: String) -> String {
     }
 }
 
-/// A UUID.
 pub(crate) fn uuid(id: u128) -> Uuid {
     Uuid::from_u128(id)
 }

@@ -1,4 +1,4 @@
-//! Plain records, of whatever kinds there are.
+//! Plain records of all kinds.
 
 use sqlx::PgConnection;
 use store::{CommitError, Document, DocumentChange, DocumentKey, Snapshot};
@@ -6,15 +6,15 @@ use store::{CommitError, Document, DocumentChange, DocumentKey, Snapshot};
 use crate::columns::{plain, text};
 use crate::error::Trouble;
 
-/// Which of them are read, by kinds and identifiers that belong together.
+/// Keys of the plain records to read: kinds, and identifiers at the same positions.
 pub(crate) type Keys = (Vec<String>, Vec<String>);
 
-/// Kinds and identifiers as columns have them.
+/// Keys as columns.
 pub(crate) fn columns(keys: &[&DocumentKey]) -> Keys {
     keys.iter().map(|key| (key.kind.name().to_owned(), text(&key.id).into_owned())).unzip()
 }
 
-/// Reads those that are wanted, or all, into a snapshot that has none yet.
+/// Reads the wanted plain records, or all, into a snapshot that has none yet.
 pub(crate) async fn read(
     db: &mut PgConnection,
     wanted: Option<&Keys>,
@@ -36,7 +36,7 @@ pub(crate) async fn read(
     Ok(())
 }
 
-/// Enters one in the place of what is there, or removes it.
+/// Adds or replaces a plain record, or removes it.
 pub(crate) async fn write(db: &mut PgConnection, change: &DocumentChange) -> Result<(), Trouble> {
     match change {
         DocumentChange::Put(document) => {

@@ -1,36 +1,36 @@
-//! What PostgreSQL says, in the store's words, and whether trying again helps.
+//! Translation of PostgreSQL's errors into the store's, and whether a retry helps.
 
 use store::{CommitError, StoreError};
 
-/// Why a transaction came to nothing.
+/// Reason why a transaction failed.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// It was refused, and would be again.
+    /// It was rejected and would be again.
     Refused(CommitError),
-    /// Something that it takes cannot be had, and it is not known yet what: all was taken together.
+    /// A booking isn't possible. It isn't known yet which, because all were inserted together.
     Obstructed,
-    /// It was in the way of another one, which is over now.
+    /// It collided with another transaction, which has ended.
     Overrun(StoreError),
-    /// The connection is of no use any more. Nothing has happened.
+    /// The connection is broken, and the transaction had no effect.
     Disconnected(StoreError),
-    /// It does not work.
+    /// A retry wouldn't help.
     Failed(StoreError),
 }
 
-/// Why a trigger of the schema refused a row.
+/// Reason why a trigger of the schema rejected a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The host or address does not exist.
     Gone,
-    /// Somebody else has it.
+    /// The host or address is in another lease.
     Taken,
-    /// The slots do not fit.
+    /// The slots don't fit.
     NoRoom,
-    /// A lease has it.
+    /// A lease still has the host or address.
     InUse,
 }
 
-/// The refusal that an error is, if it is one.
+/// The rejection in an error; `None` for other errors.
 pub(crate) fn refusal(error: &sqlx::Error) -> Option<Refusal> {
     match error.as_database_error()?.message() {
         "allot: gone" => Some(Refusal::Gone),
@@ -41,17 +41,17 @@ pub(crate) fn refusal(error: &sqlx::Error) -> Option<Refusal> {
     }
 }
 
-/// Whether an error says that there is such a row already.
+/// Whether the row already exists.
 pub(crate) fn exists(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// Whether an error says that a row refers to one that there is not, or is referred to.
+/// Whether the row refers to a missing row, or is still referred to.
 pub(crate) fn refers(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_foreign_key_violation)
 }
 
-/// An error that is nobody's fault who asked.
+/// A failure that isn't the caller's fault.
 pub(crate) fn unavailable(error: &sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => StoreError::Corrupt(error.to_string()),
@@ -71,9 +71,10 @@ impl From<sqlx::Error> for Trouble {
             };
         };
         match database.code().as_deref().unwrap_or_default() {
-            // Serialization failure, deadlock, a lock that was not had in time.
+            // Serialization failure, deadlock, lock timeout.
             "40001" | "40P01" | "55P03" => Self::Overrun(said),
-            // Read-only: it has become a standby. Connection failures, shutdowns, crashes, idleness.
+            // Read-only, because the server has become a standby. Connection failures, shutdowns, crashes,
+            // idle timeouts.
             "25006" | "25P03" => Self::Disconnected(said),
             code if code.starts_with("08") || code.starts_with("57P") => Self::Disconnected(said),
             _ => Self::Failed(said),

@@ -1,7 +1,7 @@
-//! Revisions: what was changed when.
+//! Revisions and the records that changed in each.
 //!
-//! The row of the revision is changed as the last thing of a transaction, and its lock is held until that is
-//! visible. So numbers become visible in order, and a reader that knows one has seen all before it.
+//! A transaction changes the row of the revision last, and holds its lock until the transaction is visible.
+//! So numbers become visible in order, and a reader of a number has seen everything before it.
 
 use std::collections::BTreeSet;
 
@@ -17,21 +17,20 @@ use crate::columns::{text, us, uuid};
 use crate::error::Trouble;
 use crate::usage::maybe;
 
-/// So many are forgotten together.
+/// Number of old revisions that are deleted together.
 const FORGOTTEN_TOGETHER: u64 = 1000;
 
-/// The last revision.
 pub(crate) async fn last(db: &mut PgConnection) -> Result<Revision, Trouble> {
     let row = sqlx::query!("SELECT number, mark FROM revision").fetch_one(db).await?;
     Ok(Revision { number: row.number.cast_unsigned(), mark: row.mark.as_u128() })
 }
 
-/// Makes a revision of a commit, with what it tells and who did it.
+/// Makes the revision of a commit, along with its notifications, audit records and usage events.
 pub(crate) async fn commit(db: &mut PgConnection, commit: &Commit) -> Result<Advance, Trouble> {
     enter(db, &commit.keys(), commit).await
 }
 
-/// Makes a revision in which these steps have another history, if there are any.
+/// Makes a revision in which the history of these steps changed. No steps, no revision.
 pub(crate) async fn steps(
     db: &mut PgConnection,
     changed: &BTreeSet<RecordKey>,
@@ -40,8 +39,8 @@ pub(crate) async fn steps(
     if changed.is_empty() { Ok(None) } else { enter(db, changed, &Commit::new(at)).await.map(Some) }
 }
 
-/// One statement, since everybody else waits for its end. Notifications are numbered here for the same reason as
-/// revisions.
+/// Uses one statement, since all other writers wait for its end. Notifications are numbered here for the same
+/// reason as revisions.
 async fn enter(
     db: &mut PgConnection,
     keys: &BTreeSet<RecordKey>,
@@ -122,12 +121,12 @@ async fn enter(
     })
 }
 
-/// A column of these events that is no plain text.
+/// A column of events that isn't plain text.
 fn each<T>(events: &[Event], of: impl FnMut(&Event) -> T) -> Vec<T> {
     events.iter().map(of).collect()
 }
 
-/// A column of these records.
+/// A text column of records.
 pub(crate) fn column<R>(records: &[R], of: fn(&R) -> &str) -> Vec<String> {
     records.iter().map(|record| text(of(record)).into_owned()).collect()
 }

@@ -1,12 +1,13 @@
-//! Hints that something was changed, by PostgreSQL's LISTEN and NOTIFY; and whether the server is still there.
+//! Hints that something changed, by PostgreSQL's LISTEN and NOTIFY, and detection of a server that is gone.
 //!
-//! They are heard on a connection of their own, and are missed while there is none; whoever waits looks now and
-//! then without them.
+//! Hints arrive on a connection of their own, and are missed while it is down. So waiting callers also look
+//! now and then without a hint.
 //!
-//! A server whose network is cut, or that has lost its power, ends no connection: whoever waits for its answer
-//! waits until the operating system gives up, which takes a quarter of an hour. A limit of time for answers would
-//! have to be longer than what may take long. So the server is asked on this connection, where nothing takes long;
-//! if it is silent, all that it was asked on others is given up as well ([`Pool::give_up`]).
+//! A server that has lost its network or its power ends no connection. A client that waits for its answer
+//! waits until the operating system gives up, which takes a quarter of an hour. A time limit for answers
+//! would have to be longer than the slowest operation. So the server is pinged on this connection, where
+//! nothing takes long. If it is silent, everything that waits for it on other connections is given up as well
+//! ([`Pool::give_up`]).
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -24,16 +25,16 @@ use crate::pool::Pool;
 /// The channel that the schema's trigger notifies.
 const CHANNEL: &str = "allot_revision";
 
-/// How long to wait before listening again.
+/// Pause before listening again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long the server may have nothing to say before it is asked whether it is there.
+/// Silence after which the server is pinged.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// How long it may take to say so, or to let somebody listen.
+/// Time limit for the answer to a ping, and for starting to listen.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// What is heard, as long as it is not dropped.
+/// Listens until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Hints {
     heard: watch::Receiver<()>,
@@ -41,7 +42,7 @@ pub(crate) struct Hints {
 }
 
 impl Hints {
-    /// Begins to listen to the server that takes writes.
+    /// Starts to listen to the server that takes writes.
     pub(crate) fn of(pool: Arc<Pool>) -> Self {
         let (sender, heard) = watch::channel(());
         let task = tokio::spawn(async move {
@@ -63,7 +64,7 @@ impl Hints {
         Self { heard, task }
     }
 
-    /// To wait for the next one.
+    /// Receives the next hint.
     pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
         let mut receiver = self.heard.clone();
         receiver.mark_unchanged();
@@ -81,11 +82,11 @@ impl Drop for Hints {
     }
 }
 
-/// Listens until the connection breaks. A server that has become a standby does not let anybody listen.
+/// Listens until the connection breaks. A server that has become a standby doesn't allow listening.
 async fn listen(pool: &Pool, server: usize, sender: &watch::Sender<()>) -> Result<(), sqlx::Error> {
     let Some(options) = pool.servers().options(server) else { return Ok(()) };
     let mut listener = answered(connect(options)).await?;
-    // There may have been some before this.
+    // Hints may have been missed before this.
     sender.send_replace(());
     loop {
         match tokio::time::timeout(SILENCE, listener.try_recv()).await {
@@ -105,12 +106,12 @@ async fn connect(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> 
     Ok(listener)
 }
 
-/// What the server says, if it does so in time: it may go silent at any word.
+/// The server's answer, if it comes in time. The server can go silent at any point.
 async fn answered<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     tokio::time::timeout(ANSWER, answer).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }
 
-/// Whether an error means that the server does not answer, or not any more as the one that takes writes.
+/// Whether an error means that the server doesn't answer, or no longer takes writes.
 fn is_gone(error: sqlx::Error) -> bool {
     matches!(error, sqlx::Error::PoolTimedOut) || matches!(Trouble::from(error), Trouble::Disconnected(_))
 }

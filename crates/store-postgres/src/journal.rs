@@ -1,4 +1,5 @@
-//! What is written with commits and never changed: notifications, the audit log, keys of requests.
+//! Records that are written with commits and never change: notifications, the audit log, and idempotency
+//! keys.
 
 use leases::ids::LeaseId;
 use leases::project::{ProjectId, UserId};
@@ -11,8 +12,8 @@ use store::{
 use crate::columns::{instant, maybe_text, plain, text, us, uuid};
 use crate::error::Trouble;
 
-/// Enters the key of the request; refuses one that was served. Of two at the same time, the second waits here for
-/// the end of the first.
+/// Stores the request's key, or rejects a request that was already served. Of two requests with one key at
+/// the same time, the second waits here for the end of the first.
 pub(crate) async fn enter_request(db: &mut PgConnection, commit: &Commit) -> Result<(), Trouble> {
     let Some(new) = &commit.idempotency else { return Ok(()) };
     let valid_us = i64::try_from(IdempotencyRecord::VALID_FOR.as_micros()).unwrap_or(i64::MAX);
@@ -24,7 +25,7 @@ pub(crate) async fn enter_request(db: &mut PgConnection, commit: &Commit) -> Res
     }
 }
 
-/// Enters a key unless there is one from after that time; whether it was entered.
+/// Stores a key, unless there is one from after `free_until_us`. Returns whether it was stored.
 pub(crate) async fn write_request(
     db: &mut PgConnection,
     new: &IdempotencyRecord,
@@ -44,7 +45,7 @@ pub(crate) async fn write_request(
     Ok(entered.execute(db).await?.rows_affected() == 1)
 }
 
-/// The request of that key, however long ago.
+/// The request with this key, however old.
 pub(crate) async fn request(
     db: &mut PgConnection,
     project: &ProjectId,
@@ -75,7 +76,7 @@ struct NotificationRow {
     payload: String,
 }
 
-/// Notifications after that number, of all projects or of one.
+/// Notifications with numbers above `after`, of one project or of all projects.
 pub(crate) async fn notifications(
     db: &mut PgConnection,
     project: Option<&ProjectId>,
@@ -83,7 +84,7 @@ pub(crate) async fn notifications(
     limit: u32,
 ) -> Result<Vec<Notification>, Trouble> {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    // Two statements, so that each has its index.
+    // Two statements, so that each uses its index.
     let rows = match project {
         None => {
             let rows = sqlx::query_as!(
@@ -122,19 +123,19 @@ pub(crate) async fn notifications(
     read.collect()
 }
 
-/// The highest number that a notification was given.
+/// The highest number ever given to a notification.
 pub(crate) async fn last_notification(db: &mut PgConnection) -> Result<u64, Trouble> {
     let last = sqlx::query_scalar!("SELECT notifications FROM revision").fetch_one(db).await?;
     Ok(last.cast_unsigned())
 }
 
-/// How far a listener was told.
+/// Number of the last notification that a listener was told; 0 at first.
 pub(crate) async fn delivered(db: &mut PgConnection, listener: &str) -> Result<u64, Trouble> {
     let told = sqlx::query_scalar!("SELECT delivered FROM listener WHERE name = $1", &text(listener));
     Ok(told.fetch_optional(db).await?.unwrap_or(0).cast_unsigned())
 }
 
-/// Notes how far a listener was told.
+/// Records how far a listener was told. Never moves back.
 pub(crate) async fn set_delivered(db: &mut PgConnection, listener: &str, number: u64) -> Result<(), Trouble> {
     let number = i64::try_from(number).unwrap_or(i64::MAX);
     let noted = sqlx::query!(
@@ -147,7 +148,6 @@ pub(crate) async fn set_delivered(db: &mut PgConnection, listener: &str, number:
     Ok(())
 }
 
-/// The last audit records, newest first.
 pub(crate) async fn audit(db: &mut PgConnection, limit: u32) -> Result<Vec<AuditRecord>, Trouble> {
     let rows = sqlx::query!(
         "SELECT at_us, user_id, project, request_id, action, object, protected FROM audit ORDER BY number DESC LIMIT $1",
@@ -168,7 +168,7 @@ pub(crate) async fn audit(db: &mut PgConnection, limit: u32) -> Result<Vec<Audit
     read.collect()
 }
 
-/// Such audit records with their numbers, newest first.
+/// Audit records that match the filter, with their numbers, newest first.
 pub(crate) async fn audit_page(
     db: &mut PgConnection,
     filter: &AuditFilter,

@@ -1,14 +1,25 @@
-//! The store in PostgreSQL, for any number of services that share it.
+//! A store in PostgreSQL, for any number of services that share it.
 //!
-//! The schema (`migrations/`) refuses what must not be, whoever writes; what is done here is to take locks in an
-//! order in which nobody waits forever, to put rows in an order in which nothing that is allowed is refused, and
-//! to find words for what is. A transaction that was in the way of another, or whose connection broke before it
-//! was to be committed, is tried again a few times.
+//! The triggers and constraints of the schema (`migrations/`) enforce the rules for every program that
+//! writes. This crate takes locks in an order that prevents deadlocks, writes rows in an order in which no
+//! allowed commit is rejected, and translates rejections into [`CommitError`](store::CommitError).
+//! Transactions are retried a few times if they collide, or if the connection breaks before the commit.
 //!
-//! Of several servers, the one that takes writes is used ([`Servers`]); which one that is may change.
+//! ```text
+//! lock request key, leases, hosts, addresses ──► leases release ──► hosts and addresses come and go
+//!     ──► leases take ──► revision (one row, so commits take turns) ──► NOTIFY ──► other services
+//! ```
 //!
-//! Queries are checked against the schema when this crate is compiled, by what `.sqlx` says of it;
-//! `cargo xtask sqlx-prepare` writes that after a change.
+//! - [`PostgresStore`] is the store. [`PostgresStore::open`] also updates the schema.
+//! - [`Servers`] is the address of one or several servers. The store uses the server that takes writes, and
+//!   follows when that changes.
+//!
+//! Revisions become visible in order, so a service that has read one has seen all changes before it.
+//!
+//! Queries are checked against the schema at compile time, with the help of `.sqlx`. Run `cargo xtask
+//! sqlx-prepare` after changing a query or the schema.
+//!
+//! Start reading at `postgres_store.rs` and `commit/mod.rs`.
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 

@@ -13,10 +13,9 @@ use crate::columns::{instant, maybe_instant, plain, text, us, uuid};
 use crate::error::Trouble;
 use crate::usage::{column, maybe};
 
-/// Intervals that are entered by one statement.
+/// Intervals per statement.
 const TOGETHER: usize = 1000;
 
-/// Records changes.
 pub(crate) async fn record(db: &mut PgConnection, changes: &Changes) -> Result<(), Trouble> {
     close(db, &changes.closed).await?;
     for opened in changes.opened.chunks(TOGETHER) {
@@ -33,7 +32,7 @@ pub(crate) async fn record(db: &mut PgConnection, changes: &Changes) -> Result<(
     Ok(())
 }
 
-/// Rows are locked in the order of their numbers, so that transactions wait for each other in no circle.
+/// Locks rows in the order of their numbers, so that transactions can't deadlock.
 async fn close(db: &mut PgConnection, closed: &[Interval]) -> Result<(), sqlx::Error> {
     if closed.is_empty() {
         return Ok(());
@@ -163,7 +162,7 @@ pub(crate) async fn of_lease(
     rows.fetch_all(db).await?.into_iter().map(Row::interval).collect()
 }
 
-/// Until when all that was seen is recorded.
+/// Time until which all observations are recorded.
 pub(crate) async fn seen_until(db: &mut PgConnection) -> Result<Option<Timestamp>, Trouble> {
     let until_us = sqlx::query_scalar!("SELECT until_us FROM occupancy_seen").fetch_optional(db).await?;
     Ok(maybe_instant(until_us)?)

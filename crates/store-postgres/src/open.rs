@@ -1,4 +1,4 @@
-//! Opening the database, and bringing its schema up to date.
+//! Opening the database, and updating its schema.
 
 use sqlx::PgConnection;
 use sqlx::migrate::{MigrateError, Migrator};
@@ -8,83 +8,73 @@ use thiserror::Error;
 use crate::postgres_store::PostgresStore;
 use crate::servers::{Found, NoServer, Servers};
 
-/// The schema's history. Whether later migrations than these are bearable is not for the migrator to say
-/// ([`Schema::check`]).
+/// Migrations of the schema. Unknown later migrations aren't an error here: [`Schema::check`] decides whether
+/// this version works with them.
 fn migrations() -> Migrator {
     let mut migrations = sqlx::migrate!();
     migrations.set_ignore_missing(true);
     migrations
 }
 
-/// The newest migration of these.
 fn newest(migrations: &Migrator) -> i64 {
     migrations.iter().map(|migration| migration.version).max().unwrap_or_default()
 }
 
-/// Why a store cannot be opened.
+/// Reason why a store can't be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// No server takes writes.
     #[error("{servers}: {error}")]
     NoServer {
-        /// The database.
         servers: Servers,
-        /// Why.
         #[source]
         error: NoServer,
     },
-    /// It is of a later version.
+    /// The schema is of a later version.
     #[error("{servers}: {error}")]
     Newer {
-        /// The database.
         servers: Servers,
-        /// Why.
         #[source]
         error: Newer,
     },
-    /// It has no schema, or an old one, and was not to be changed.
+    /// There is no schema, or an old one, and it must not be changed.
     #[error(
         "{servers}: its schema is {found}, and this version of allot needs {needed}: run `allot database migrate`"
     )]
     Older {
-        /// The database.
         servers: Servers,
-        /// The newest migration that was run.
+        /// Newest migration that was run.
         found: i64,
-        /// The newest migration that there is.
+        /// Newest migration of this version.
         needed: i64,
     },
-    /// It is none of ours, damaged, or its owner must do something first.
+    /// The database isn't one of this program, is damaged, or its owner has to do something first.
     #[error("{servers} cannot be brought up to date: {error}")]
     Migrate {
-        /// The database.
         servers: Servers,
-        /// Why.
         #[source]
         error: MigrateError,
     },
-    /// It broke off.
+    /// A query failed.
     #[error("{servers}: {error}")]
     Open {
-        /// The database.
         servers: Servers,
-        /// Why.
         #[source]
         error: sqlx::Error,
     },
 }
 
-/// How far a database's schema is.
+/// State of a database's schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemaState {
-    /// The newest migration that was run; 0 if none was.
+    /// Newest migration that was run; 0 if none was.
     pub found: i64,
-    /// The newest that this version knows.
+    /// Newest migration that this version knows.
     pub known: i64,
 }
 
 impl PostgresStore {
-    /// Opens the store in that database, and makes or renews its schema if need be. Of several services that do
+    /// Opens the store in a database, and creates or updates its schema if necessary. If several services do
     /// so at the same time, one does it and the others wait.
     pub async fn open(servers: Servers) -> Result<Self, OpenError> {
         let Found { mut connection, .. } = connect(&servers).await?;
@@ -95,7 +85,7 @@ impl PostgresStore {
         Ok(Self::of(servers))
     }
 
-    /// The same, but changes no schema: one that is old, or that is missing, is an error.
+    /// Like [`Self::open`], but doesn't change the schema. An old or missing schema is an error.
     pub async fn open_as_it_is(servers: Servers) -> Result<Self, OpenError> {
         let SchemaState { found, known } = Self::schema(&servers).await?;
         if found < known {
@@ -118,7 +108,7 @@ async fn connect(servers: &Servers) -> Result<Found, OpenError> {
     found.map_err(|error| OpenError::NoServer { servers: servers.clone(), error })
 }
 
-/// Refuses a schema of a later version that says so; returns the newest migration that was run.
+/// Rejects a later schema that this version can't work with. Returns the newest migration that was run.
 async fn check(
     servers: &Servers,
     connection: &mut PgConnection,

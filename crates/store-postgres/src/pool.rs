@@ -1,6 +1,6 @@
-//! Connections to whichever server takes writes at present.
+//! Connections to the server that currently takes writes.
 //!
-//! `sqlx` has a pool of its own, but that one knows one server, and waits for it when it is gone.
+//! `sqlx` has a pool of its own, but it knows only one server, and waits for it when it is gone.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,27 +14,26 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use crate::error::Trouble;
 use crate::servers::{Found, Servers};
 
-/// How many there are at most. Commits come one after another in the end, so that more would only wait for each
-/// other there.
+/// Maximum number of connections. Commits take turns in the end, so more connections would only wait for each
+/// other.
 const CONNECTIONS: usize = 12;
 
-/// How long to wait for one that is free.
+/// Time to wait for a free connection.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// The connections.
 #[derive(Debug)]
 pub(crate) struct Pool {
     servers: Servers,
-    /// Closed when the pool is.
+    /// Closed together with the pool.
     permits: Semaphore,
     idle: Mutex<Vec<Connected>>,
-    /// The server that took writes last.
+    /// Number of the server that took writes last.
     server: AtomicUsize,
-    /// The server that was given up last, again and again.
+    /// Number of the server that was given up last. Sent each time, even if it is the same one.
     given_up: watch::Sender<usize>,
 }
 
-/// A connection, and to which server.
+/// A connection and the number of its server.
 #[derive(Debug)]
 struct Connected {
     connection: PgConnection,
@@ -61,7 +60,7 @@ impl Pool {
         self.server.load(Ordering::Relaxed)
     }
 
-    /// A connection, used before or new.
+    /// An idle connection, or a new one.
     pub(crate) async fn acquire(&self) -> Result<Pooled<'_>, Trouble> {
         let unavailable = |why: &str| StoreError::Unavailable(why.to_owned());
         let permit = tokio::time::timeout(WAIT, self.permits.acquire()).await;
@@ -80,25 +79,25 @@ impl Pool {
         let Found { connection, server } =
             found.map_err(|error| StoreError::Unavailable(error.to_string()))?;
         if self.server.swap(server, Ordering::Relaxed) != server {
-            // Whatever the other one was, it is no more.
+            // The previous server no longer takes writes.
             self.forget_idle();
         }
         Ok(Connected { connection, server })
     }
 
-    /// Lets go of connections that are likely as broken as one that was.
+    /// Drops idle connections after a broken one was found, since they are probably broken too.
     pub(crate) fn forget_idle(&self) {
         let idle = std::mem::take(&mut *self.idle());
         drop(idle);
     }
 
-    /// Ends everything that waits for that server, which does not answer any more.
+    /// Ends everything that waits for a server that no longer answers.
     pub(crate) fn give_up(&self, server: usize) {
         self.forget_idle();
         self.given_up.send_replace(server);
     }
 
-    /// Afterwards no connection can be had any more.
+    /// Closes the pool. It gives out no more connections.
     pub(crate) fn close(&self) {
         self.permits.close();
         self.forget_idle();
@@ -109,8 +108,8 @@ impl Pool {
     }
 }
 
-/// A connection for one at a time. It is closed when it is dropped: who breaks off does not know in which state
-/// it is, and who is done gives it back.
+/// A connection for one caller. It is closed when it is dropped, because after an interruption its state is
+/// unknown. A caller that is done gives it back.
 #[derive(Debug)]
 pub(crate) struct Pooled<'a> {
     connected: Connected,
@@ -119,7 +118,7 @@ pub(crate) struct Pooled<'a> {
 }
 
 impl Pooled<'_> {
-    /// For the next one, with no transaction open.
+    /// Makes the connection available again. It must have no open transaction.
     pub(crate) fn give_back(self) {
         let Self { connected, pool, _permit } = self;
         if !pool.permits.is_closed() {
@@ -137,7 +136,7 @@ impl Pooled<'_> {
                     return;
                 }
             }
-            // There is no pool any more, and nobody who could give anything up.
+            // The pool is gone, so nothing can be given up anymore.
             std::future::pending::<()>().await;
         }
     }

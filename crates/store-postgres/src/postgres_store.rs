@@ -1,4 +1,4 @@
-//! The store itself: what is asked of it, each time in a transaction or by a question.
+//! The store itself: its operations, each in a transaction or a single query.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ use crate::{
     tokens, usage,
 };
 
-/// How often who waits for a change looks for one when no hint comes.
+/// Interval at which a waiting caller checks for a change when no hint comes.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Begins a transaction that writes.
@@ -56,8 +56,8 @@ macro_rules! asking {
     };
 }
 
-/// Locks all tables as writes do, so that a table that others keep locked is noticed. The readiness check has given up
-/// before all attempts at it are over.
+/// Locks all tables like a write, so that a table that is kept locked by another program is noticed. The
+/// readiness check gives up before all its attempts are over.
 const LOCK_TABLES: &str = "
     SET LOCAL lock_timeout = '500ms';
     DO $$ BEGIN
@@ -78,18 +78,17 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// The store in that database.
     pub(crate) fn of(servers: Servers) -> Self {
         let pool = Arc::new(Pool::new(servers));
         Self { hints: Hints::of(Arc::clone(&pool)), pool }
     }
 
-    /// Where it is, without passwords.
+    /// Address of the database, without passwords.
     pub fn servers(&self) -> &Servers {
         self.pool.servers()
     }
 
-    /// Lets go of all connections. Afterwards nothing works any more.
+    /// Closes all connections, and the store for good.
     ///
     /// Not needed for safety: a store that is dropped has lost nothing.
     pub fn close(&self) {
@@ -114,7 +113,7 @@ impl Store for PostgresStore {
     async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
         let mut hints = self.hints.subscribe();
         while asking!(self, db => feed::last(db).await)? == revision {
-            // Nothing more than when to look depends on which of the two it was.
+            // Hint and timeout only differ in when to look again.
             let _ = tokio::time::timeout(LOOK_AGAIN, hints.changed()).await;
         }
         Ok(())
@@ -123,7 +122,7 @@ impl Store for PostgresStore {
     async fn commit(&self, commit: &Commit) -> Result<Advance, CommitError> {
         let together = writing!(self, db => commit::write(db, commit, Pace::Together).await);
         match together {
-            // What is in the way may be gone by now; then it is committed.
+            // If the obstacle is gone by now, this commits.
             Err(Trouble::Obstructed) => {
                 Ok(writing!(self, db => commit::write(db, commit, Pace::OneByOne).await)?)
             }
@@ -169,7 +168,7 @@ impl Store for PostgresStore {
     async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {
         let advance = writing!(self, db => {
             let changed = steps::prune(db, gone).await?;
-            // Of what changes with it, nothing has a time.
+            // Nothing that changes with it has a time.
             feed::steps(db, &changed, Timestamp::UNIX_EPOCH).await
         });
         Ok(advance?)

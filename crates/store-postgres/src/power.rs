@@ -1,4 +1,4 @@
-//! Times that hosts were off for.
+//! Periods in which hosts were off.
 
 use jiff::{SignedDuration, Timestamp};
 use leases::energy::Sleep;
@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use crate::columns::{number, us, uuid, window};
 use crate::error::Trouble;
 
-/// Enters those that are over now.
+/// Adds periods that have ended.
 pub(crate) async fn write(db: &mut PgConnection, slept: &[Sleep]) -> Result<(), Trouble> {
     for sleep in slept {
         let insertion = sqlx::query!(
@@ -31,7 +31,7 @@ pub(crate) async fn write(db: &mut PgConnection, slept: &[Sleep]) -> Result<(), 
     Ok(())
 }
 
-/// Those that touch that time, in the order in which they were entered.
+/// Periods that overlap or end at the start of `period`, in the order in which they were added.
 pub(crate) async fn read(db: &mut PgConnection, period: &Window) -> Result<Vec<Sleep>, Trouble> {
     let rows = sqlx::query!(
         "SELECT host, free_pool, starts_us, ends_us, saved_milliwatts, off_milliwatts, boot_us, failed
@@ -54,7 +54,7 @@ pub(crate) async fn read(db: &mut PgConnection, period: &Window) -> Result<Vec<S
     read.collect()
 }
 
-/// Forgets those from before that time.
+/// Deletes periods that ended before `before`, at most `limit`. Returns whether there may be more.
 pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, Trouble> {
     let deletion = sqlx::query!(
         "DELETE FROM host_sleep WHERE number IN (SELECT number FROM host_sleep WHERE ends_us < $1 LIMIT $2)",

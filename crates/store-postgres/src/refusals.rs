@@ -117,7 +117,6 @@ fn shortage(resource_type: String, kind: String, missing: i64) -> Result<Shortag
     Ok(Shortage { resource_type: plain(resource_type), kind: plain(kind), missing })
 }
 
-/// All of them.
 pub(crate) async fn all(db: &mut PgConnection) -> Result<Vec<RefusalRecord>, Trouble> {
     let rows = sqlx::query!(
         "SELECT project, day_us, resource_type, kind, missing, refused FROM refusal
@@ -134,7 +133,7 @@ pub(crate) async fn all(db: &mut PgConnection) -> Result<Vec<RefusalRecord>, Tro
     read.collect()
 }
 
-/// Deletes those of days that began before that time, at most `limit`. Returns whether there may be more.
+/// Deletes refusals of days that began before `before`, at most `limit`. Returns whether there may be more.
 pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, Trouble> {
     let deletion = sqlx::query!(
         "DELETE FROM refusal WHERE (project, day_us, resource_type, kind, missing) IN (

@@ -1,4 +1,4 @@
-//! The servers of a database: its address, and who of them takes writes.
+//! Servers of a database: their addresses, and a search for the server that takes writes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,40 +10,39 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use thiserror::Error;
 
-/// How long a server may take to take a connection.
+/// Time limit for connecting to a server.
 const CONNECT_TIME: Duration = Duration::from_secs(4);
 
-/// How long the one that took writes last is asked before the others are, too.
+/// Time for which only the server that took writes last is tried. After that, all are.
 const HEAD_START: Duration = Duration::from_millis(300);
 
-/// The address of a database on one server or several, as PostgreSQL's own clients write it:
-/// `postgres://user:password@host1:5432,host2/database?sslmode=verify-full`. Several addresses may also be
+/// The address of a database on one server or several, in the syntax of PostgreSQL's own clients:
+/// `postgres://user:password@host1:5432,host2/database?sslmode=verify-full`. Several addresses can also be
 /// separated by commas.
 ///
-/// Of several servers, the one that takes writes is used, as with `target_session_attrs=read-write`. Nothing that
-/// is printed of it has a password.
+/// Of several servers, the one that takes writes is used, as with `target_session_attrs=read-write`. The
+/// password is never printed.
 #[derive(Clone)]
 pub struct Servers(Vec<Server>);
 
 #[derive(Clone)]
 struct Server {
     options: PgConnectOptions,
-    /// How it is called in errors and logs.
+    /// Name in errors and logs.
     name: String,
 }
 
-/// Why something is not the address of a database.
+/// Reason why text isn't the address of a database.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AddressError {
-    /// It begins otherwise.
+    /// The scheme is wrong.
     #[error("write postgres://USER@HOST/DATABASE, with several hosts separated by commas")]
     Scheme,
-    /// The server that is meant cannot be told. The reason never has the password.
+    /// The address of one server is invalid. The reason never contains the password.
     #[error("the address of server {number} is wrong: {reason}")]
     Server {
-        /// Which of them, from 1.
+        /// Number of the server, from 1.
         number: usize,
-        /// Why.
         reason: String,
     },
 }
@@ -70,7 +69,7 @@ impl FromStr for Servers {
     }
 }
 
-/// What is wrong, without the words of libraries around it.
+/// The message itself, without the wording that libraries add.
 fn reason(error: &sqlx::Error) -> String {
     match error {
         sqlx::Error::Configuration(error) => error.to_string(),
@@ -78,7 +77,7 @@ fn reason(error: &sqlx::Error) -> String {
     }
 }
 
-/// An address for each server.
+/// Splits text into one address per server.
 fn one_each(text: &str) -> Result<Vec<String>, AddressError> {
     let mut urls = Vec::new();
     let mut rest = text;
@@ -109,7 +108,7 @@ impl fmt::Debug for Servers {
     }
 }
 
-/// Two are alike if they lead to the same databases; who they come as does not matter to that.
+/// Addresses are equal if they lead to the same databases. The user doesn't matter.
 impl PartialEq for Servers {
     fn eq(&self, other: &Self) -> bool {
         self.to_string() == other.to_string()
@@ -118,20 +117,21 @@ impl PartialEq for Servers {
 
 impl Eq for Servers {}
 
-/// No server takes writes. Each says why.
+/// No server takes writes. Contains a reason for each.
 #[derive(Debug, Error)]
 #[error("no server of the database takes writes: {}", .0.join("; "))]
 pub struct NoServer(Vec<String>);
 
-/// A connection to a server that takes writes, and which one that is.
+/// A connection to a server that takes writes, and the server's number.
 pub(crate) struct Found {
     pub(crate) connection: PgConnection,
     pub(crate) server: usize,
 }
 
 impl Servers {
-    /// Connects to a server that takes writes: the one of that number, or if it does not do so soon, the first of
-    /// all that does. One that is gone would keep whoever asks one after the other for as long as it may take.
+    /// Connects to a server that takes writes: server `first`, or if that isn't soon enough, the first of all
+    /// servers that answers. Trying them in turn would wait for the full time limit at each server that is
+    /// gone.
     pub(crate) async fn connect(&self, first: usize) -> Result<Found, NoServer> {
         let mut others =
             (0..self.0.len()).filter(|server| *server != first).map(|server| self.attempt(server));
@@ -150,7 +150,7 @@ impl Servers {
         }
     }
 
-    /// Connects to the server of that number, or says why not.
+    /// Connects to one server, or returns the reason why that failed.
     async fn attempt(&self, server: usize) -> Result<Found, (usize, String)> {
         let Some(Server { options, name }) = self.0.get(server) else {
             return Err((server, "there is no such server".to_owned()));
@@ -164,21 +164,20 @@ impl Servers {
         Err((server, reason))
     }
 
-    /// How to connect to a server.
     pub(crate) fn options(&self, server: usize) -> Option<&PgConnectOptions> {
         self.0.get(server).map(|server| &server.options)
     }
 }
 
-/// Connects, unless the server does not take writes.
+/// Connects, unless the server doesn't take writes.
 ///
-/// Sessions have limits: a service that lost its power in the middle of a commit must not stop all others, and
-/// nobody waits forever for a lock. They are set by a statement and not while connecting, because poolers before
-/// the database refuse the latter.
+/// Sessions have time limits: a service that lost its power in the middle of a commit must not block the
+/// whole database, and no caller waits forever for a lock. The limits are set by a statement and not while
+/// connecting, because poolers in front of the database reject the latter.
 ///
-/// There is no limit of time for statements: when it ends a commit that waits for its synchronous standby,
-/// PostgreSQL says that the commit was successful. Statements that nobody waits for any more are ended by looking
-/// whether the client is still there.
+/// Statements have no time limit: when it ends a commit that waits for its synchronous standby, PostgreSQL
+/// reports that the commit was successful. Instead, PostgreSQL ends a statement when it finds that the client
+/// is gone.
 async fn connect(options: &PgConnectOptions) -> Result<Option<PgConnection>, sqlx::Error> {
     let mut connection = options.connect().await?;
     let writable = sqlx::query_scalar!(

@@ -1,11 +1,11 @@
-//! How large the database is.
+//! Size of the database.
 
 use sqlx::PgConnection;
 use store::Sizes;
 
 use crate::error::Trouble;
 
-/// As PostgreSQL's statistics have it, which lag behind a little.
+/// Sizes from PostgreSQL's statistics, which lag behind a little.
 pub(crate) async fn sizes(db: &mut PgConnection) -> Result<Sizes, Trouble> {
     let bytes = sqlx::query_scalar!(r#"SELECT pg_database_size(current_database()) AS "bytes!""#);
     let bytes = bytes.fetch_one(&mut *db).await?;

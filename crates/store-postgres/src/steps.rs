@@ -1,4 +1,4 @@
-//! Claims of steps and what became of steps; who leads.
+//! Claims and results of steps, and leaders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,15 @@ use store::{Claim, Finished, Holder, RecordKey, StoreError};
 use crate::columns::{plain, text, us};
 use crate::error::Trouble;
 
-/// Gives out so many fences; returns the last.
+/// Gives out `count` fences. Returns the last.
 pub(crate) async fn take_fences(db: &mut PgConnection, count: i64) -> Result<i64, Trouble> {
     let last = sqlx::query_scalar!("UPDATE fence SET last = last + $1 RETURNING last", count);
     Ok(last.fetch_one(db).await?)
 }
 
-/// Claims those that are not claimed, or whose claim is over.
+/// Claims steps that aren't claimed, or whose claims have expired.
 ///
-/// Claims come one after another, by the lock of the fence's row, so that a step's later claim has the higher
-/// number.
+/// The lock of the fence's row makes claims take turns, so a later claim of a step has the higher number.
 pub(crate) async fn claim(
     db: &mut PgConnection,
     actions: &[Action],
@@ -54,9 +53,10 @@ pub(crate) async fn claim(
     Ok(claimed.collect())
 }
 
-/// Renews claims. Returns those that stand.
+/// Renews claims. Returns those that still hold.
 ///
-/// Rows are locked in the order in which [`claim`] locks them, so that two services don't wait for each other.
+/// Rows are locked in the order in which [`claim`] locks them, so that two services don't wait for each
+/// other.
 pub(crate) async fn renew(
     db: &mut PgConnection,
     claims: &[Claim],
@@ -82,8 +82,8 @@ pub(crate) async fn renew(
     Ok(renewed.iter().filter_map(|step| by_step.get(step)).map(|claim| (*claim).clone()).collect())
 }
 
-/// Gives up claims and records results, as [`leases::plan::History`] does. Returns the steps that have another
-/// history now.
+/// Gives up claims and records results, as [`leases::plan::History`] does. Returns the steps whose history
+/// changed.
 pub(crate) async fn finish(
     db: &mut PgConnection,
     finished: &[Finished],
@@ -110,7 +110,7 @@ pub(crate) async fn finish(
     Ok(changed)
 }
 
-/// Forgets how often steps failed before, and remembers snapshots. Returns the steps that have another history now.
+/// Deletes the failures of these steps, and remembers snapshots. Returns the steps whose history changed.
 async fn note_successes(
     db: &mut PgConnection,
     succeeded: &BTreeMap<String, Action>,
@@ -150,7 +150,7 @@ async fn failed(db: &mut PgConnection, step: &str, now_us: i64, message: &str) -
     Ok(())
 }
 
-/// Gives up all claims of a holder but those that it knows of.
+/// Gives up all claims of a holder except the `known` ones.
 pub(crate) async fn release(db: &mut PgConnection, holder: &Holder, known: &[Claim]) -> Result<(), Trouble> {
     let fences: Vec<i64> = known.iter().map(|claim| claim.fence.cast_signed()).collect();
     let release = sqlx::query!(
@@ -162,7 +162,7 @@ pub(crate) async fn release(db: &mut PgConnection, holder: &Holder, known: &[Cla
     Ok(())
 }
 
-/// Forgets what became of steps. Returns those of which anything was known.
+/// Deletes the history of steps. Returns the steps that had any.
 pub(crate) async fn prune(db: &mut PgConnection, gone: &[Action]) -> Result<BTreeSet<RecordKey>, Trouble> {
     let steps: BTreeSet<String> = gone.iter().map(|action| action_key(*action)).collect();
     let steps: Vec<String> = steps.into_iter().collect();
@@ -179,7 +179,7 @@ pub(crate) async fn prune(db: &mut PgConnection, gone: &[Action]) -> Result<BTre
     Ok(changed)
 }
 
-/// Whether the holder leads now.
+/// Makes `holder` the leader, unless another holder leads. Returns whether it leads.
 pub(crate) async fn lead(
     db: &mut PgConnection,
     role: &str,

@@ -1,4 +1,4 @@
-//! Keys that tokens are signed with, and revocations.
+//! Token keys and revocations.
 
 use leases::project::UserId;
 use sqlx::PgConnection;
@@ -7,7 +7,6 @@ use store::{Revocation, StoreError, TokenKey, TokenState};
 use crate::columns::{instant, number, plain, text, us};
 use crate::error::Trouble;
 
-/// All of them.
 pub(crate) async fn read(db: &mut PgConnection) -> Result<TokenState, Trouble> {
     let rows = sqlx::query!("SELECT number, secret, at_us FROM token_key ORDER BY number");
     let keys =
@@ -26,12 +25,12 @@ pub(crate) async fn read(db: &mut PgConnection) -> Result<TokenState, Trouble> {
         Ok(Revocation { user: UserId(plain(row.user_id)), token, at, until })
     });
     let mut revoked = revoked.collect::<Result<Vec<_>, Trouble>>()?;
-    // Not by the database, whose order of texts is another.
+    // Sorted here, because the database orders text differently.
     revoked.sort_by(|a, b| (&a.user, a.token).cmp(&(&b.user, b.token)));
     Ok(TokenState { keys, revoked })
 }
 
-/// Adds a key, unless there is one of its number, and forgets older ones.
+/// Adds a key, unless its number exists, and deletes keys with numbers below `oldest`.
 pub(crate) async fn add_key(db: &mut PgConnection, key: &TokenKey, oldest: u32) -> Result<(), Trouble> {
     let insertion = sqlx::query!(
         "INSERT INTO token_key (number, secret, at_us) VALUES ($1, $2, $3) ON CONFLICT (number) DO NOTHING",
@@ -44,7 +43,7 @@ pub(crate) async fn add_key(db: &mut PgConnection, key: &TokenKey, oldest: u32) 
     Ok(())
 }
 
-/// Adds a revocation, and forgets what is over and what is a part of it.
+/// Adds a revocation. Deletes ended revocations, and the ones that it covers.
 pub(crate) async fn revoke(db: &mut PgConnection, revocation: &Revocation) -> Result<(), Trouble> {
     let deletion = sqlx::query!(
         "DELETE FROM revocation WHERE until_us <= $1 OR ($2 AND user_id = $3)",
@@ -69,7 +68,7 @@ async fn insert(db: &mut PgConnection, revocation: &Revocation) -> Result<(), Tr
     Ok(())
 }
 
-/// Puts these in the place of all that is there.
+/// Replaces all keys and revocations.
 pub(crate) async fn replace(db: &mut PgConnection, state: &TokenState) -> Result<(), Trouble> {
     sqlx::query!("DELETE FROM token_key").execute(&mut *db).await?;
     sqlx::query!("DELETE FROM revocation").execute(&mut *db).await?;

@@ -1,4 +1,4 @@
-//! Usage: spans of time, their sums, and what happened.
+//! Usage: spans, their sums, and events.
 
 use std::borrow::Cow;
 
@@ -16,14 +16,14 @@ use uuid::Uuid;
 use crate::columns::{instant, maybe_text, number, plain, text, us, uuid, window};
 use crate::error::Trouble;
 
-/// Enters which spans a change has brought. What happened is numbered with the revision ([`crate::feed`]).
+/// Writes a commit's changes of spans. Events are numbered with the revision ([`crate::feed`]).
 pub(crate) async fn write(db: &mut PgConnection, usage: &Entries) -> Result<(), Trouble> {
     change(db, &usage.changed).await?;
     open(db, &usage.opened).await?;
     Ok(())
 }
 
-/// Rows are locked in the order of their keys, so that transactions wait for each other in no circle.
+/// Locks rows in the order of their keys, so that transactions can't deadlock.
 async fn change(db: &mut PgConnection, changes: &[SpanChange]) -> Result<(), sqlx::Error> {
     if changes.is_empty() {
         return Ok(());
@@ -48,7 +48,7 @@ async fn change(db: &mut PgConnection, changes: &[SpanChange]) -> Result<(), sql
     update.execute(db).await.map(drop)
 }
 
-/// A column of these.
+/// A column of rows.
 pub(crate) fn column<'a, R, T>(rows: &'a [R], of: impl FnMut(&'a R) -> T) -> Vec<T> {
     rows.iter().map(of).collect()
 }
@@ -106,12 +106,12 @@ async fn open(db: &mut PgConnection, spans: &[Span]) -> Result<(), sqlx::Error> 
     insertion.execute(db).await.map(drop)
 }
 
-/// Text as columns have it that may be empty.
+/// Text for a nullable column.
 pub(crate) fn maybe(some: Option<&str>) -> Option<String> {
     maybe_text(some).map(Cow::into_owned)
 }
 
-/// Sums. Those of one lease or project are few spans, which an index finds.
+/// Sums of spans. A single lease or project has few spans, which an index finds.
 pub(crate) async fn sums(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, Trouble> {
     let Some(first) = query.periods.first() else { return Ok(Vec::new()) };
     match (query.lease, &query.project) {
@@ -123,7 +123,7 @@ pub(crate) async fn sums(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum
     }
 }
 
-/// Times are summed in seconds and in what is left of them, so that no sum is too large.
+/// Sums seconds and the remaining microseconds separately, so that no sum overflows.
 async fn sums_of_all(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, Trouble> {
     let starts: Vec<i64> = column(&query.periods, |period| us(period.start()));
     let ends: Vec<i64> = column(&query.periods, |period| us(period.end()));
@@ -195,7 +195,7 @@ async fn sums_of_all(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, T
     Ok(read)
 }
 
-/// Such events after that number.
+/// Events after number `after` that match the filter.
 pub(crate) async fn events(
     db: &mut PgConnection,
     filter: &UsageFilter,
@@ -289,7 +289,7 @@ impl Row {
     }
 }
 
-/// All spans, in the order in which they were entered.
+/// All spans, in the order in which they were added.
 pub(crate) async fn spans(db: &mut PgConnection) -> Result<Vec<Span>, Trouble> {
     let rows = sqlx::query_as!(
         Row,
@@ -300,7 +300,7 @@ pub(crate) async fn spans(db: &mut PgConnection) -> Result<Vec<Span>, Trouble> {
     rows.fetch_all(db).await?.into_iter().map(Row::span).collect()
 }
 
-/// Those that are open.
+/// Open spans, ordered by key.
 pub(crate) async fn open_spans(db: &mut PgConnection) -> Result<Vec<Span>, Trouble> {
     let rows = sqlx::query_as!(
         Row,
@@ -311,7 +311,6 @@ pub(crate) async fn open_spans(db: &mut PgConnection) -> Result<Vec<Span>, Troub
     rows.fetch_all(db).await?.into_iter().map(Row::span).collect()
 }
 
-/// Those of a lease.
 async fn of_lease(db: &mut PgConnection, lease: LeaseId) -> Result<Vec<Span>, Trouble> {
     let rows = sqlx::query_as!(
         Row,
@@ -323,7 +322,7 @@ async fn of_lease(db: &mut PgConnection, lease: LeaseId) -> Result<Vec<Span>, Tr
     rows.fetch_all(db).await?.into_iter().map(Row::span).collect()
 }
 
-/// Those of a project that end no earlier than that.
+/// Spans of a project that end at `since_us` or later.
 async fn of_project(db: &mut PgConnection, project: &ProjectId, since_us: i64) -> Result<Vec<Span>, Trouble> {
     let rows = sqlx::query_as!(
         Row,
@@ -336,7 +335,7 @@ async fn of_project(db: &mut PgConnection, project: &ProjectId, since_us: i64) -
     rows.fetch_all(db).await?.into_iter().map(Row::span).collect()
 }
 
-/// When something was held on hosts, as far as it touches that time.
+/// Windows in which something was held on hosts, if they overlap `period`.
 pub(crate) async fn held_hosts(
     db: &mut PgConnection,
     period: &Window,
@@ -354,8 +353,8 @@ pub(crate) async fn held_hosts(
     Ok(held)
 }
 
-/// Forgets what is over and ended before that time.
-/// At most so many of each kind; whether there may be more.
+/// Deletes closed spans that ended before `before`, and events from before it, at most `limit` of each.
+/// Returns whether there may be more.
 pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, Trouble> {
     let (before_us, rows) = (us(before), i64::from(limit));
     let spans = sqlx::query!(

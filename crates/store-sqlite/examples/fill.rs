@@ -1,6 +1,7 @@
-//! Fills a store whose hosts are there with leases, many thousand times faster than by asking a service for them:
-//! `cargo run --release -p store-sqlite --example fill FILE LEASES FIRST_SECOND YEARS`. Each is for one host for up
-//! to a day, anywhere in the years that follow the second (of the Unix epoch), and every host has about as many.
+//! Fills a store that already has hosts with leases, many thousand times faster than through a service:
+//! `cargo run --release -p store-sqlite --example fill FILE LEASES FIRST_SECOND YEARS`. Each lease is for one
+//! host for up to a day, anywhere in the years after that second of the Unix epoch, and every host gets about
+//! as many.
 
 use std::error::Error;
 
@@ -11,9 +12,9 @@ use store::conformance::sample::{add, commit, hosts, lease};
 use store::{LeaseRecord, Store};
 use store_sqlite::SqliteStore;
 
-/// Leases that are entered together.
+/// Leases per commit.
 const BATCH: usize = 1000;
-/// The longest lease, in hours.
+/// Longest lease, in hours.
 const LONGEST: u64 = 24;
 
 #[tokio::main(flavor = "current_thread")]
@@ -54,7 +55,7 @@ fn span(hours: u64) -> SignedDuration {
     SignedDuration::from_hours(i64::try_from(hours).unwrap_or(i64::MAX / 3600))
 }
 
-/// The bits of a number well mixed, the same each time (the finaliser of `SplitMix64`).
+/// Mixes the bits of a number, always with the same result (the finalizer of `SplitMix64`).
 fn mixed(number: u64) -> u64 {
     let mut bits = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,5 @@
-//! How long the store takes for what a large installation asks of it: `cargo run --release -p store-sqlite
-//! --example measure`. Numbers of leases and hosts may be given.
+//! Measures the store under the load of a large installation: `cargo run --release -p store-sqlite --example
+//! measure`. Optional arguments are the numbers of leases and hosts.
 
 use std::error::Error;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use store::conformance::sample::{add, add_host, at, commit, elaborate_host, host
 use store::{Finished, Holder, HostRecord, LeaseRecord, Store, Version, Write};
 use store_sqlite::SqliteStore;
 
-/// Leases that are entered together.
+/// Leases per commit.
 const BATCH: usize = 1000;
 
 #[tokio::main(flavor = "current_thread")]
@@ -75,7 +75,8 @@ fn large_host(id: u64) -> Write {
     add_host(HostRecord { host, version: Version::FIRST, ..elaborate_host(id) })
 }
 
-/// Four neighbouring hosts for an hour; the next lease has the next four, and after the last come the first.
+/// Four adjacent hosts for an hour. The next lease has the next four, and after the last hosts come the
+/// first.
 fn small_lease(number: u64, fleet: u64) -> LeaseRecord {
     let groups = (fleet / 4).max(1);
     let (group, round) = (number % groups, i64::try_from(number / groups).unwrap_or(0));

@@ -1,8 +1,8 @@
-//! Measures questions about usage: `cargo run --release -p store-sqlite --example usage -- FILE [PROJECTS
+//! Measures usage queries: `cargo run --release -p store-sqlite --example usage -- FILE [PROJECTS
 //! [FIRST_SECOND]]`.
 //!
-//! Fills a file that has no usage with a year of leases, 30 a month and project, each of two hosts, and asks about a
-//! month. The year begins at that second of the Unix epoch.
+//! Fills a file that has no usage with a year of leases, 30 per month and project with two hosts each, and
+//! queries a month. The year begins at that second of the Unix epoch.
 
 use std::error::Error;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use store_sqlite::SqliteStore;
 const MONTHS: i64 = 12;
 const LEASES_A_MONTH: i64 = 30;
 
-/// The beginning of 2030.
+/// Start of 2030, UTC.
 const FIRST_SECOND: i64 = 1_893_456_000;
 
 fn spans(project: u64, number: i64, month: Window) -> Vec<Span> {

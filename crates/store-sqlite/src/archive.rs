@@ -1,4 +1,4 @@
-//! Everything at once: out of this file, or into it while it is empty.
+//! Export of the whole file, and import into an empty one.
 
 use ::leases::ids::LeaseId;
 use ::leases::project::ProjectId;
@@ -12,10 +12,10 @@ use crate::columns::{instant, us, uuid};
 use crate::error::unavailable;
 use crate::{commit, journal, load, occupancy, origin, power, refusals, tokens, usage};
 
-/// Refused requests that are entered by one statement.
+/// Refusal records per statement.
 const TOGETHER: usize = 1000;
 
-/// Reads everything in one transaction, and so as of one instant.
+/// Reads everything in one transaction, as of one instant.
 pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreError> {
     let snapshot = load::snapshot(db).await?;
     let mut archive = Archive { snapshot, ..Archive::default() };
@@ -58,7 +58,7 @@ async fn requests(db: &mut SqliteConnection) -> Result<Vec<IdempotencyRecord>, S
     read.collect()
 }
 
-/// Enters everything; whoever calls ends the transaction.
+/// Writes everything. The caller ends the transaction.
 pub(crate) async fn import(db: &mut SqliteConnection, archive: &Archive) -> Result<(), ImportError> {
     if !export(db).await?.is_empty() {
         return Err(ImportError::NotEmpty);
@@ -115,7 +115,7 @@ async fn import_journal(db: &mut SqliteConnection, archive: &Archive) -> Result<
     Ok(())
 }
 
-/// SQLite counts on from the highest row there ever was.
+/// Makes SQLite continue numbers after this one. It counts from the highest row that ever existed.
 async fn count_on_from(db: &mut SqliteConnection, number: i64) -> Result<(), sqlx::Error> {
     let insertion = sqlx::query!(
         "INSERT INTO notification (number, at_us, lease, project, event_type, payload)

@@ -1,4 +1,4 @@
-//! A copy of the file as of one instant, made while a service goes on with it, or of one that nobody has open.
+//! A copy of the file as of one instant, whether a service has it open or not.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,46 +13,40 @@ use crate::file::{self, Lock};
 use crate::open_error::OpenError;
 use crate::view::{View, refuse_foreign};
 
-/// Why there is no copy.
+/// Reason why there is no copy.
 #[derive(Debug, Error)]
 pub enum BackupError {
-    /// What is there is not overwritten.
+    /// An existing file isn't overwritten.
     #[error("{0} exists already: give the copy another name")]
     Exists(PathBuf),
-    /// The database cannot be used.
+    /// The database can't be used.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The database cannot be read, or the copy not be written.
+    /// The database can't be read, or the copy can't be written.
     #[error("cannot copy {database} to {copy}: {error}")]
     Copy {
-        /// The database.
         database: PathBuf,
-        /// Where it was to be copied.
         copy: PathBuf,
-        /// Why not.
         #[source]
         error: sqlx::Error,
     },
-    /// The copy is not what was written.
+    /// The copy fails SQLite's integrity check.
     #[error("the copy {copy} is damaged: {reason}")]
     Damaged {
-        /// The copy.
         copy: PathBuf,
-        /// What SQLite says.
+        /// Report of SQLite's integrity check.
         reason: String,
     },
-    /// The copy cannot be put in its place.
+    /// The copy can't be moved to its place.
     #[error("cannot write {copy}: {error}")]
     Write {
-        /// The copy.
         copy: PathBuf,
-        /// Why not.
         #[source]
         error: io::Error,
     },
 }
 
-/// Copies a database, whether a service has it open or not. The copy is there when it is complete, and not before; only
+/// Copies a database, whether a service has it open or not. The copy appears when it is complete, and only
 /// its owner can read it.
 pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
     if copy.symlink_metadata().is_ok() {
@@ -60,7 +54,7 @@ pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
     }
     let cannot_write = |error| BackupError::Write { copy: copy.to_owned(), error };
     if let Some(journal) = file::journal_of(copy) {
-        // It would be taken for that of the copy.
+        // SQLite would take it for the copy's journal.
         return Err(BackupError::Exists(journal));
     }
     let cannot_copy =
@@ -91,12 +85,12 @@ pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
     })
 }
 
-/// Copies a database that nobody else has.
+/// Copies a database that no other process uses.
 pub(crate) async fn write(database: &Path, copy: &Path) -> Result<(), sqlx::Error> {
     copy_by(&options(database), copy).await
 }
 
-/// Copies a database that a service may have.
+/// Copies a database that a service may have open.
 async fn read(database: &Path, copy: &Path) -> Result<(), sqlx::Error> {
     copy_by(&SqliteConnectOptions::new().filename(database).read_only(true).busy_timeout(BUSY_TIMEOUT), copy)
         .await
@@ -111,7 +105,7 @@ async fn copy_by(options: &SqliteConnectOptions, copy: &Path) -> Result<(), sqlx
 /// Copies the database as this connection sees it.
 pub(crate) async fn copy_into(source: &mut SqliteConnection, copy: &Path) -> Result<(), sqlx::Error> {
     let copy = copy.to_str().ok_or_else(|| sqlx::Error::Configuration("its name is not UTF-8".into()))?;
-    // A statement without rows or tables: nothing in it for the compiler to look at.
+    // SQLx has nothing to check in a statement without rows or tables.
     sqlx::query("VACUUM INTO ?").bind(copy).execute(source).await.map(drop)
 }
 

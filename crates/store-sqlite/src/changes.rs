@@ -1,4 +1,4 @@
-//! What has changed since a revision.
+//! Changes since a revision.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::error::unavailable;
 use crate::feed::last;
 use crate::load;
 
-/// What has changed since then, in one reading transaction.
+/// Changes since then, read in one transaction.
 ///
-/// Everything is loaded for it. Whoever has the file is the only one to write to it, and so knows what was
-/// changed; this is for those who lost sight of it.
+/// This loads everything. The service that has the file is its only writer and knows its own changes, so only
+/// a service that lost track asks.
 pub(crate) async fn since(db: &mut SqliteConnection, revision: Revision) -> Result<Changes, StoreError> {
     let Ok(number) = i64::try_from(revision.number) else { return Ok(Changes::Reload) };
     let rows = sqlx::query!("SELECT mark, keys FROM change WHERE number >= ? ORDER BY number", number);

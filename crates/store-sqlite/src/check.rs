@@ -22,39 +22,36 @@ use crate::open_error::OpenError;
 use crate::sqlite_store::SqliteStore;
 use crate::view::{View, contents};
 
-/// Differences that an error names.
+/// Maximum number of differences in an error.
 const NAMED: usize = 10;
 
 /// Why a database isn't in order.
 #[derive(Debug, Error)]
 pub enum CheckError {
-    /// It cannot be opened, or isn't a database of this program.
+    /// The file can't be opened, or isn't a database of this program.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// It cannot be read.
+    /// The file can't be read.
     #[error("{path} is damaged: {reason}; restore a backup")]
     Damaged {
-        /// The file.
         path: PathBuf,
-        /// What SQLite reports.
+        /// Report of SQLite.
         reason: String,
     },
-    /// Its tables, indexes or triggers are not those of its version.
+    /// Tables, indexes or triggers don't match the version of the file.
     #[error("{path} does not have schema {version} as this version of allot makes it: {differences}")]
     Schema {
-        /// The file.
         path: PathBuf,
         /// The newest migration of the file.
         version: i64,
-        /// The first of them, by name.
+        /// The first differences, by name.
         differences: String,
     },
-    /// Only a later version knows its schema.
+    /// Only a later version knows the schema.
     #[error(
         "{path} has schema {found}, and this version of allot knows {known}: check it with a later version"
     )]
     Later {
-        /// The file.
         path: PathBuf,
         /// The newest migration of the file.
         found: i64,
@@ -64,27 +61,24 @@ pub enum CheckError {
     /// The migrations don't run in memory.
     #[error("cannot make the schema to compare with: {0}")]
     Migrate(#[from] MigrateError),
-    /// A database of an earlier version cannot be copied.
+    /// A database of an earlier version can't be copied.
     #[error("cannot read the old database from a temporary copy: {0}")]
     Copy(#[source] Box<BackupError>),
-    /// There is no place for such a copy.
+    /// There is no directory for such a copy.
     #[error("cannot make a temporary directory: {0}")]
     Temporary(#[source] io::Error),
-    /// A record makes no sense.
+    /// A record is invalid.
     #[error("{path}: {error}")]
     Read {
-        /// The file.
         path: PathBuf,
-        /// The record.
         #[source]
         error: StoreError,
     },
 }
 
-/// A database that is in order.
+/// A database that passed the check.
 #[derive(Debug)]
 pub struct Checked {
-    /// Everything in it.
     pub archive: Archive,
     /// The newest migration of the file.
     pub found: i64,
@@ -92,8 +86,8 @@ pub struct Checked {
     pub known: i64,
 }
 
-/// Reads all of a database and compares its schema with the migrations that it went through. Changes nothing and creates
-/// nothing beside it, whether a service has it open or not.
+/// Reads a whole database and compares its schema with the migrations that it went through. Changes nothing
+/// and creates nothing beside it, whether a service has it open or not.
 pub async fn check(path: &Path) -> Result<Checked, CheckError> {
     let path = &file::resolve(path)?;
     if file::is_empty(path)? {
@@ -102,7 +96,7 @@ pub async fn check(path: &Path) -> Result<Checked, CheckError> {
     let damaged =
         |error: sqlx::Error| CheckError::Damaged { path: path.to_owned(), reason: error.to_string() };
     let mut view = View::open(path).await?;
-    // One transaction, and so all as of one instant.
+    // One transaction, so everything is read as of one instant.
     let mut reading = view.db.begin().await.map_err(damaged)?;
     let found = contents(&mut reading).await;
     found.map_err(|error| OpenError::Open { path: path.to_owned(), error })?.require(path)?;
@@ -145,7 +139,7 @@ async fn require_whole_pages(db: &mut SqliteConnection, path: &Path) -> Result<(
     Ok(())
 }
 
-/// Reads a database of an earlier version from a copy that is brought up to date.
+/// Reads a database of an earlier version from a copy with the current schema.
 async fn read_old(mut view: View, path: &Path) -> Result<Archive, CheckError> {
     let directory = TemporaryDirectory::new(Purpose::Database).map_err(CheckError::Temporary)?;
     let copy = directory.path().join("migrated.db");

@@ -1,11 +1,11 @@
-//! Plain records, of whatever kinds there are.
+//! Plain records of all kinds.
 
 use sqlx::SqliteConnection;
 use store::{CommitError, Document, DocumentChange, Snapshot, StoreError};
 
 use crate::error::{failed, unavailable};
 
-/// Reads all of them into a snapshot that has none yet.
+/// Reads all plain records into a snapshot that has none yet.
 pub(crate) async fn read(db: &mut SqliteConnection, snapshot: &mut Snapshot) -> Result<(), StoreError> {
     let rows = sqlx::query!("SELECT kind, id, body FROM document ORDER BY kind, id");
     for row in rows.fetch_all(db).await.map_err(unavailable)? {
@@ -16,7 +16,7 @@ pub(crate) async fn read(db: &mut SqliteConnection, snapshot: &mut Snapshot) -> 
     Ok(())
 }
 
-/// Enters one in the place of what is there, or removes it.
+/// Adds or replaces a plain record, or removes it.
 pub(crate) async fn write(db: &mut SqliteConnection, change: &DocumentChange) -> Result<(), CommitError> {
     match change {
         DocumentChange::Put(document) => {

@@ -1,21 +1,21 @@
-//! What SQLite says, in the store's words.
+//! Translation of SQLite's errors into the store's.
 
 use store::{CommitError, StoreError};
 
-/// Why a trigger of the schema refused a row.
+/// Reason why a trigger of the schema rejected a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The host or address does not exist.
     Gone,
-    /// Somebody else has it.
+    /// The host or address is in another lease.
     Taken,
-    /// The slots do not fit.
+    /// The slots don't fit.
     NoRoom,
-    /// A lease has it.
+    /// A lease still has the host or address.
     InUse,
 }
 
-/// The refusal that an error is, if it is one.
+/// The rejection in an error; `None` for other errors.
 pub(crate) fn refusal(error: &sqlx::Error) -> Option<Refusal> {
     match error.as_database_error()?.message() {
         "allot: gone" => Some(Refusal::Gone),
@@ -26,17 +26,17 @@ pub(crate) fn refusal(error: &sqlx::Error) -> Option<Refusal> {
     }
 }
 
-/// Whether an error says that there is such a row already.
+/// Whether the row already exists.
 pub(crate) fn exists(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// Whether an error says that a row refers to one that there is not, or is referred to.
+/// Whether the row refers to a missing row, or is still referred to.
 pub(crate) fn refers(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_foreign_key_violation)
 }
 
-/// An error that is nobody's fault who asked.
+/// A failure that isn't the caller's fault.
 #[expect(clippy::needless_pass_by_value, reason = "what `map_err` wants")]
 pub(crate) fn unavailable(error: sqlx::Error) -> StoreError {
     match error {
@@ -45,7 +45,7 @@ pub(crate) fn unavailable(error: sqlx::Error) -> StoreError {
     }
 }
 
-/// The same, for commits.
+/// [`unavailable`], for commits.
 pub(crate) fn failed(error: sqlx::Error) -> CommitError {
     unavailable(error).into()
 }

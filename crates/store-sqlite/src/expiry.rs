@@ -8,8 +8,8 @@ use store::{Journal, JournalSize, StoreError, Trimmed, WriteSize, to_remove};
 use crate::columns::us;
 use crate::error::unavailable;
 
-/// Number of audit records that one call searches for those of a project. There is no index by project, because every
-/// commit would have to write a page of it.
+/// Number of audit records that one call searches for a project's own. There is no index by project, because
+/// every commit would have to write a page of the index.
 const SEARCHED_AT_ONCE: i64 = 20_000;
 
 /// Deletes old notifications, audit records and request keys, at most `limit` of each. Returns whether there may be

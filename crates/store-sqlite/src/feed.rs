@@ -1,4 +1,4 @@
-//! Revisions: what was changed when. Every commit enters what it changes within its own transaction.
+//! Revisions and the records that changed in each. Every commit adds its revision within its own transaction.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,16 @@ use store::{Advance, KEPT_REVISIONS, RecordKey, Revision, StoreError};
 use crate::columns::uuid;
 use crate::error::unavailable;
 
-/// So many are forgotten together.
+/// Number of old revisions that are deleted together.
 const FORGOTTEN_TOGETHER: u64 = 1000;
 
-/// The last revision.
 pub(crate) async fn last(db: &mut SqliteConnection) -> Result<Revision, StoreError> {
     let row = sqlx::query!("SELECT number, mark FROM change ORDER BY number DESC LIMIT 1");
     let row = row.fetch_one(db).await.map_err(unavailable)?;
     Ok(Revision { number: row.number.cast_unsigned(), mark: uuid(&row.mark)? })
 }
 
-/// Makes a revision in which these records are changed.
+/// Makes a revision in which these records changed.
 pub(crate) async fn enter(
     db: &mut SqliteConnection,
     keys: &BTreeSet<RecordKey>,
@@ -41,7 +40,7 @@ pub(crate) async fn enter(
     Ok(Advance { from, to: Revision { number, mark } })
 }
 
-/// The same, if there are any.
+/// Like [`enter`], but makes no revision if no record changed.
 pub(crate) async fn enter_some(
     db: &mut SqliteConnection,
     keys: &BTreeSet<RecordKey>,

@@ -1,4 +1,5 @@
-//! The files of a database: where they are, who may read them, and whether they are still the ones that were opened.
+//! Files of a database: their location and permissions, and whether they were replaced since they were
+//! opened.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -12,20 +13,20 @@ use store::StoreError;
 use crate::log::Log;
 use crate::open_error::OpenError;
 
-/// Read and written by their owner only, whatever the umask.
+/// Only the owner can read and write, regardless of the umask.
 const PRIVATE: u32 = 0o600;
-/// With less room than this, in bytes, a disk counts as full: an ordinary commit takes some KiB, but a write can
-/// succeed with no room at all where it replaces an earlier one in the journal.
+/// Minimum free bytes. With less space, a disk counts as full: an ordinary commit takes some KiB, but a write
+/// can succeed with no space at all where it replaces an earlier one in the journal.
 const LEAST_ROOM: u64 = 1 << 20;
 
-/// That name, with something after it.
+/// Appends `end` to the file's name.
 pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)
 }
 
-/// Neither follow symbolic links nor wait for the other end of a pipe.
+/// Don't follow symbolic links, and don't wait for the other end of a pipe.
 const PLAINLY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
 
 fn plainly() -> OpenOptions {
@@ -59,7 +60,7 @@ fn require_regular(file: &Metadata, path: &Path) -> io::Result<()> {
     irregular(file).map_or(Ok(()), |kind| Err(refused(kind)))
 }
 
-/// Where the database really is, symbolic links followed, so that it has one name, and one lock, only.
+/// Path of the database with symbolic links resolved, so that it has only one name, and one lock.
 pub(crate) fn resolve(path: &Path) -> Result<PathBuf, OpenError> {
     let unusable = |error| OpenError::File { path: path.to_owned(), error };
     let real = match fs::canonicalize(path) {
@@ -116,8 +117,7 @@ pub(crate) fn journal_of(path: &Path) -> Option<PathBuf> {
     journals.into_iter().find(|journal| fs::metadata(journal).is_ok_and(|file| file.len() > 0))
 }
 
-/// Locks a file beside the database: the database itself is locked by SQLite as it needs, not for long, and not
-/// against readers.
+/// Locks a file beside the database. SQLite's own locks on the database are short, and don't exclude readers.
 pub(crate) fn lock(database: &Path) -> Result<File, OpenError> {
     let path = beside(database, ".lock");
     let cannot_lock = |error| OpenError::Lock { path: path.clone(), error };
@@ -155,12 +155,12 @@ pub(crate) fn find_lock(database: &Path) -> Result<Lock, OpenError> {
     }
 }
 
-/// Makes sure that names in the directory of that file are on the disk.
+/// Ensures that names in the file's directory are on the disk.
 pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(directory_of(path))?.sync_all()
 }
 
-/// Which files were opened.
+/// The files that were opened.
 #[derive(Debug)]
 pub(crate) struct Opened {
     files: Vec<(PathBuf, u64, u64)>,
@@ -168,8 +168,8 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// The database and its journal as they are now, while it is open and has been written to. Nothing but the end of
-    /// the last connection removes the journal.
+    /// The database and its journal, while it is open and has been written to. The journal is only removed
+    /// when the last connection ends.
     pub(crate) fn new(path: &Path) -> io::Result<Self> {
         let real = fs::canonicalize(path)?;
         let (log, index) = (beside(&real, "-wal"), beside(&real, "-shm"));
@@ -184,7 +184,7 @@ impl Opened {
         Ok(Self { files, log: opened_log })
     }
 
-    /// An error if one of them is not there any more, or another one is: what is written now would be lost.
+    /// Fails if a file is gone or was replaced, because writes would be lost.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         for (path, device, inode) in &self.files {
             let lost = |how: &str| {
@@ -210,12 +210,12 @@ impl Opened {
     }
 }
 
-/// An error if the disk has too little room for commits to come.
+/// Fails if the disk has too little space for further commits.
 pub(crate) fn check_room(database: &Path) -> Result<(), StoreError> {
     let path = database.display();
     let disk = rustix::fs::statvfs(database)
         .map_err(|error| StoreError::Unavailable(format!("cannot look at the disk of {path}: {error}")))?;
-    // The last blocks of some file systems are for root alone.
+    // Some file systems reserve their last blocks for root.
     let free = if rustix::process::geteuid().is_root() { disk.f_bfree } else { disk.f_bavail };
     enough(free.saturating_mul(disk.f_frsize)).map_err(|room| {
         StoreError::Unavailable(format!(
@@ -226,12 +226,12 @@ pub(crate) fn check_room(database: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// An error with the room if that is too little.
+/// Fails with `room` if that is too little.
 fn enough(room: u64) -> Result<(), u64> {
     if room < LEAST_ROOM { Err(room) } else { Ok(()) }
 }
 
-/// Files of a database that others than their owner can read or write, with their modes.
+/// Files of a database that other users can read or write, with their modes.
 pub fn open_to_others(database: &Path) -> Vec<(PathBuf, u32)> {
     let database = fs::canonicalize(database).unwrap_or_else(|_| database.to_owned());
     let all = ["", "-wal", "-shm", "-journal", ".lock"].into_iter().map(|end| beside(&database, end));

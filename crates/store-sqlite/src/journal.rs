@@ -1,4 +1,5 @@
-//! What is written with commits and never changed: notifications, the audit log, keys of requests.
+//! Records that are written with commits and never change: notifications, the audit log, and idempotency
+//! keys.
 
 use leases::ids::LeaseId;
 use leases::project::{ProjectId, UserId};
@@ -12,7 +13,7 @@ use store::{
 use crate::columns::{instant, us, uuid};
 use crate::error::{failed, unavailable};
 
-/// Refuses a request that was served.
+/// Rejects a request that was already served.
 pub(crate) async fn check_repetition(db: &mut SqliteConnection, commit: &Commit) -> Result<(), CommitError> {
     let Some(new) = &commit.idempotency else { return Ok(()) };
     match request(db, &new.project, &new.key).await? {
@@ -21,7 +22,7 @@ pub(crate) async fn check_repetition(db: &mut SqliteConnection, commit: &Commit)
     }
 }
 
-/// The request of that key, however long ago.
+/// The request with this key, however old.
 pub(crate) async fn request(
     db: &mut SqliteConnection,
     project: &ProjectId,
@@ -42,7 +43,7 @@ pub(crate) async fn request(
     }))
 }
 
-/// Writes what goes with a commit.
+/// Writes a commit's audit records, notifications and idempotency key.
 pub(crate) async fn write(db: &mut SqliteConnection, commit: &Commit) -> Result<(), CommitError> {
     audit_all(db, &commit.audit).await.map_err(failed)?;
     notify_all(db, commit).await.map_err(failed)?;
@@ -52,7 +53,7 @@ pub(crate) async fn write(db: &mut SqliteConnection, commit: &Commit) -> Result<
     Ok(())
 }
 
-/// In one statement, since a statement costs more than a row.
+/// Uses one statement, since a statement costs more than a row.
 async fn audit_all(db: &mut SqliteConnection, records: &[AuditRecord]) -> Result<(), sqlx::Error> {
     if records.is_empty() {
         return Ok(());
@@ -70,7 +71,7 @@ async fn audit_all(db: &mut SqliteConnection, records: &[AuditRecord]) -> Result
     insertion.execute(db).await.map(drop)
 }
 
-/// In one statement, too.
+/// Uses one statement too.
 async fn notify_all(db: &mut SqliteConnection, commit: &Commit) -> Result<(), sqlx::Error> {
     if commit.notifications.is_empty() {
         return Ok(());
@@ -89,7 +90,7 @@ async fn notify_all(db: &mut SqliteConnection, commit: &Commit) -> Result<(), sq
     insertion.execute(db).await.map(drop)
 }
 
-/// Enters the key of a request, in place of one that was valid before.
+/// Stores a key, replacing an expired one.
 pub(crate) async fn write_request(
     db: &mut SqliteConnection,
     new: &IdempotencyRecord,
@@ -165,7 +166,7 @@ pub(crate) async fn notifications(
     read.collect()
 }
 
-/// The highest number that a notification was given. SQLite keeps the counter when rows are deleted.
+/// The highest number ever given to a notification. SQLite keeps the counter when rows are deleted.
 pub(crate) async fn last_notification(db: &mut SqliteConnection) -> Result<u64, StoreError> {
     // The compiler can't check SQLite's internal tables.
     let last: Result<i64, _> =
@@ -175,14 +176,14 @@ pub(crate) async fn last_notification(db: &mut SqliteConnection) -> Result<u64, 
     Ok(last.map_err(unavailable)?.cast_unsigned())
 }
 
-/// How far a listener was told.
+/// Number of the last notification that a listener was told; 0 at first.
 pub(crate) async fn delivered(db: &mut SqliteConnection, listener: &str) -> Result<u64, StoreError> {
     let told = sqlx::query_scalar!("SELECT delivered FROM listener WHERE name = ?", listener);
     let told = told.fetch_optional(db).await.map_err(unavailable)?;
     Ok(told.unwrap_or(0).cast_unsigned())
 }
 
-/// Notes how far a listener was told.
+/// Records how far a listener was told. Never moves back.
 pub(crate) async fn set_delivered(
     db: &mut SqliteConnection,
     listener: &str,
@@ -199,7 +200,6 @@ pub(crate) async fn set_delivered(
     Ok(())
 }
 
-/// The last audit records, newest first.
 pub(crate) async fn audit(db: &mut SqliteConnection, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
     let rows = sqlx::query!(
         "SELECT at_us, user_id, project, request_id, action, object, protected FROM audit ORDER BY number DESC LIMIT ?",
@@ -220,7 +220,7 @@ pub(crate) async fn audit(db: &mut SqliteConnection, limit: u32) -> Result<Vec<A
     read.collect()
 }
 
-/// Such audit records before that number, newest first.
+/// Audit records below number `before` that match the filter, newest first.
 pub(crate) async fn audit_page(
     db: &mut SqliteConnection,
     filter: &AuditFilter,

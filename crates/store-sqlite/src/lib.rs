@@ -1,13 +1,27 @@
-//! The store in one SQLite file.
+//! A store in one SQLite file, for one service.
 //!
-//! There is one writer, so that commits come one after another, and a few readers beside it. The schema
-//! (`migrations/`) refuses what must not be, whoever writes; what is done here is to put rows in an order in
-//! which nothing that is allowed is refused, and to find words for what is.
+//! There is one writer, so commits are serialized, and a few connections for reading. The triggers and
+//! constraints of the schema (`migrations/`) enforce the rules for every program that writes. This crate
+//! writes rows in an order in which no allowed commit is rejected, and translates rejections into
+//! [`CommitError`](store::CommitError).
 //!
-//! A commit is acknowledged when it is on the disk (write-ahead log, synchronised in full).
+//! ```text
+//! commit ──► leases release ──► hosts and addresses come and go ──► leases take ──► revision
+//! ```
 //!
-//! Queries are checked against the schema when this crate is compiled, by what `.sqlx` says of it;
-//! `cargo xtask sqlx-prepare` writes that after a change.
+//! - [`SqliteStore`] is the store. A lock file next to the database keeps other services out. The lock ends
+//!   with the process.
+//! - [`backup()`] copies a database and [`check()`] inspects it, whether a service has it open or not.
+//!   [`migrate`] updates the schema in a copy that replaces the file.
+//! - [`Staged`] is a new database that appears in its place only when it is complete.
+//!
+//! A commit is acknowledged once it is on the disk (write-ahead log, `synchronous = FULL`), and only if the
+//! files weren't replaced and the log wasn't truncated or overwritten.
+//!
+//! Queries are checked against the schema at compile time, with the help of `.sqlx`. Run `cargo xtask
+//! sqlx-prepare` after changing a query or the schema.
+//!
+//! Start reading at `sqlite_store.rs` and `commit/mod.rs`.
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 

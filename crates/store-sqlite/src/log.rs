@@ -29,7 +29,7 @@ const COMPARISONS: usize = 3;
 const LONG: u64 = 32 << 20;
 /// Growth in bytes after which a restart that readers prevented is tried again, 8 MiB.
 const GROWTH: u64 = 8 << 20;
-/// Time to wait for readers before a restart is given up. Writers wait meanwhile.
+/// Time to wait for readers before a restart is given up. Writers wait during this time.
 const RESTART_WAIT: Duration = Duration::from_millis(50);
 
 /// The log of an open database. SQLite holds no locks on this file, so closing it releases none.

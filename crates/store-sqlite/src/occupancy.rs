@@ -12,10 +12,9 @@ use store::{StoreError, WriteSize, to_remove};
 use crate::columns::{instant, maybe_instant, us, uuid};
 use crate::error::unavailable;
 
-/// Intervals that are entered by one statement.
+/// Intervals per statement.
 const TOGETHER: usize = 1000;
 
-/// Records changes.
 pub(crate) async fn record(db: &mut SqliteConnection, changes: &Changes) -> Result<(), StoreError> {
     close(db, &changes.closed).await.map_err(unavailable)?;
     for opened in changes.opened.chunks(TOGETHER) {
@@ -28,7 +27,7 @@ pub(crate) async fn record(db: &mut SqliteConnection, changes: &Changes) -> Resu
     Ok(())
 }
 
-/// In one statement, since a statement costs more than a row.
+/// Uses one statement, since a statement costs more than a row.
 async fn close(db: &mut SqliteConnection, closed: &[Interval]) -> Result<(), sqlx::Error> {
     if closed.is_empty() {
         return Ok(());
@@ -143,7 +142,7 @@ pub(crate) async fn of_lease(
     rows.fetch_all(db).await.map_err(unavailable)?.into_iter().map(Row::interval).collect()
 }
 
-/// Until when all that was seen is recorded.
+/// Time until which all observations are recorded.
 pub(crate) async fn seen_until(db: &mut SqliteConnection) -> Result<Option<Timestamp>, StoreError> {
     let until_us = sqlx::query_scalar!("SELECT until_us FROM occupancy_seen");
     maybe_instant(until_us.fetch_optional(db).await.map_err(unavailable)?)

@@ -1,4 +1,4 @@
-//! Opening the file.
+//! Opening a store.
 
 use std::fs::File;
 use std::io;
@@ -18,11 +18,11 @@ use crate::open_error::OpenError;
 use crate::sqlite_store::SqliteStore;
 use crate::view::refuse_foreign;
 
-/// Readers beside the writer.
+/// Maximum number of connections for reading.
 const READERS: u32 = 4;
 
-/// How many rows SQLite's thread may read ahead. Handing over a row at a time makes two threads wait for each
-/// other, which takes much longer than reading.
+/// Number of rows that SQLite's thread can read ahead. Passing on one row at a time makes two threads wait
+/// for each other, which takes much longer than reading.
 const ROWS_AHEAD: usize = 4096;
 
 /// Page size of a new file. A commit writes every page that it changes, and usually changes one row in each of a dozen
@@ -41,8 +41,8 @@ const LOG_BYTES: &str = "16777216";
 const WRITER_CACHE: &str = "-16384";
 
 impl SqliteStore {
-    /// Opens the store in that file, which is made if there is none, and locks it. A lock goes with the process
-    /// that holds it, whatever becomes of that process.
+    /// Opens the store in a file, creating the file if it is missing, and locks it. The lock ends with the
+    /// process, however that ends.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let real = file::resolve(path.as_ref())?;
         let lock = lock(&real).await?;
@@ -50,7 +50,7 @@ impl SqliteStore {
         Self::open_locked(path.as_ref(), lock).await
     }
 
-    /// Opens the store in a file that is there, under a lock that is held already.
+    /// Opens the store in an existing file, with a lock that is already held.
     pub(crate) async fn open_locked(path: &Path, lock: File) -> Result<Self, OpenError> {
         let options = options(path).create_if_missing(false).journal_mode(SqliteJournalMode::Wal);
         let reading = options.clone().read_only(true).row_buffer_size(ROWS_AHEAD);
@@ -77,7 +77,7 @@ impl SqliteStore {
             opened: OnceLock::new(),
             _lock: lock,
         };
-        // The journal is made by what is written first.
+        // The first write creates the journal.
         let unusable = |error| OpenError::File { path: path.to_owned(), error };
         let probed = store.check().await;
         probed.map_err(|error| unusable(io::Error::other(error)))?;

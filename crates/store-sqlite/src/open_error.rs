@@ -1,4 +1,4 @@
-//! What can be wrong with a file that is to be opened.
+//! Errors of opening a file.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,13 +7,13 @@ use sqlx::migrate::MigrateError;
 use store::schema::Newer;
 use thiserror::Error;
 
-/// Why a store cannot be opened.
+/// Reason why a store can't be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// Another service has it.
+    /// Another service has the file open.
     #[error("{0} is in use by another service: stop that one first, or give this one another file")]
     InUse(PathBuf),
-    /// Its name is a symbolic link to nothing.
+    /// The path is a symbolic link to a missing file.
     #[error("{0} is a symbolic link to a file that is not there: remove the link, or bring the file back")]
     Dangling(PathBuf),
     /// The path names a device, a directory, a pipe or a socket.
@@ -32,7 +32,6 @@ pub enum OpenError {
         "{path} is a database of another program, which allot must not change: it has the tables {tables}"
     )]
     Foreign {
-        /// Path of the file.
         path: PathBuf,
         /// Names of some of its tables.
         tables: String,
@@ -43,76 +42,60 @@ pub enum OpenError {
          set TMPDIR to a directory with room for them"
     )]
     Temporary {
-        /// Path of the database.
         path: PathBuf,
-        /// Reason.
         #[source]
         error: io::Error,
     },
-    /// It has other names, under which another service would not see that it is in use.
+    /// The file has other names (hard links). A service that opens it by another name wouldn't notice that it
+    /// is in use.
     #[error(
         "{path} has {links} names (hard links), and a database may have one only: \
          remove the others, or copy it by `allot database backup`"
     )]
     Linked {
-        /// The file.
         path: PathBuf,
-        /// How many names.
+        /// Number of names.
         links: u64,
     },
-    /// What was committed last is there, and the database is not.
+    /// The journal with the last commits exists, but the database doesn't.
     #[error(
         "{path} is missing or empty, but {journal} is there, which holds what was last written to it: \
          bring {path} back, or move {journal} away"
     )]
-    JournalAlone {
-        /// The database.
-        path: PathBuf,
-        /// The journal.
-        journal: PathBuf,
-    },
-    /// The file cannot be used.
+    JournalAlone { path: PathBuf, journal: PathBuf },
+    /// The file can't be used.
     #[error("cannot use {path}: {error}")]
     File {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         error: io::Error,
     },
-    /// The lock beside it cannot be had.
+    /// The lock file beside the database can't be locked.
     #[error("cannot lock {path}: {error}")]
     Lock {
-        /// The file that is locked.
+        /// Path of the lock file.
         path: PathBuf,
-        /// Why.
         #[source]
         error: io::Error,
     },
-    /// It is of a later version.
+    /// The schema is of a later version.
     #[error("{path}: {error}")]
     Newer {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         error: Newer,
     },
-    /// It is none of ours, or damaged.
+    /// The database isn't one of this program, or is damaged.
     #[error("{path} cannot be brought up to date: {error}")]
     Migrate {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         error: MigrateError,
     },
-    /// It cannot be read or written.
+    /// The database can't be read or written.
     #[error("cannot open {path}: {error}")]
     Open {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         error: sqlx::Error,
     },

@@ -1,4 +1,4 @@
-//! Which store this is, and what the clock of the machine showed.
+//! Identity of the store, and the last mark of the machine's clock.
 
 use jiff::SignedDuration;
 use sqlx::SqliteConnection;

@@ -1,4 +1,4 @@
-//! Times that hosts were off for.
+//! Periods in which hosts were off.
 
 use jiff::{SignedDuration, Timestamp};
 use leases::energy::Sleep;
@@ -11,7 +11,7 @@ use store::StoreError;
 use crate::columns::{number, us, uuid, window};
 use crate::error::unavailable;
 
-/// Enters those that are over now.
+/// Adds periods that have ended.
 pub(crate) async fn write(db: &mut SqliteConnection, slept: &[Sleep]) -> Result<(), StoreError> {
     for sleep in slept {
         let host = sleep.host.0.cast_signed();
@@ -36,7 +36,7 @@ pub(crate) async fn write(db: &mut SqliteConnection, slept: &[Sleep]) -> Result<
     Ok(())
 }
 
-/// Those that touch that time, in the order in which they were entered.
+/// Periods that overlap or end at the start of `period`, in the order in which they were added.
 pub(crate) async fn read(db: &mut SqliteConnection, period: &Window) -> Result<Vec<Sleep>, StoreError> {
     let (from_us, to_us) = (us(period.start()), us(period.end()));
     let rows = sqlx::query!(
@@ -61,7 +61,7 @@ pub(crate) async fn read(db: &mut SqliteConnection, period: &Window) -> Result<V
     read.collect()
 }
 
-/// Forgets those from before that time.
+/// Deletes periods that ended before `before`, at most `limit`. Returns whether there may be more.
 pub(crate) async fn prune(
     db: &mut SqliteConnection,
     before: Timestamp,

@@ -112,7 +112,6 @@ fn shortage(resource_type: String, kind: String, missing: i64) -> Result<Shortag
     Ok(Shortage { resource_type, kind, missing })
 }
 
-/// All of them.
 pub(crate) async fn all(db: &mut SqliteConnection) -> Result<Vec<RefusalRecord>, StoreError> {
     let rows = sqlx::query!(
         "SELECT project, day_us, resource_type, kind, missing, refused FROM refusal
@@ -130,7 +129,7 @@ pub(crate) async fn all(db: &mut SqliteConnection) -> Result<Vec<RefusalRecord>,
     read.collect()
 }
 
-/// Deletes those of days that began before that time, at most `limit`. Returns whether there may be more.
+/// Deletes refusals of days that began before `before`, at most `limit`. Returns whether there may be more.
 pub(crate) async fn prune(
     db: &mut SqliteConnection,
     before: Timestamp,

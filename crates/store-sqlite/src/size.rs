@@ -1,17 +1,17 @@
-//! How large the file is, and giving back what it does not need.
+//! Size of the file, and return of unused pages.
 //!
-//! A file that was made with `auto_vacuum = INCREMENTAL` gives back pages that nothing is in; an older one keeps them for
-//! what comes, until it is copied to a new one (`allot database copy`).
+//! A file that was created with `auto_vacuum = INCREMENTAL` returns unused pages to the system. An older file
+//! keeps them for later use, until it is copied to a new one (`allot database copy`).
 
 use sqlx::SqliteConnection;
 use store::{Sizes, StoreError};
 
 use crate::error::unavailable;
 
-/// Maximum number of pages given back at once, 1 MiB in a new file.
+/// Maximum number of pages returned at once, 1 MiB in a new file.
 const PAGES_AT_ONCE: i64 = 1024;
 
-/// The value of `PRAGMA auto_vacuum` that stands for `INCREMENTAL`.
+/// Value of `PRAGMA auto_vacuum` for `INCREMENTAL`.
 const INCREMENTAL: i64 = 2;
 
 async fn pragma(db: &mut SqliteConnection, question: &'static str) -> Result<i64, StoreError> {
@@ -19,13 +19,13 @@ async fn pragma(db: &mut SqliteConnection, question: &'static str) -> Result<i64
     sqlx::query_scalar(question).fetch_one(db).await.map_err(unavailable)
 }
 
-/// Gives some pages back; whether there are more.
+/// Returns some unused pages to the system. Returns whether there are more.
 pub(crate) async fn reclaim(db: &mut SqliteConnection) -> Result<bool, StoreError> {
     let free = pragma(db, "PRAGMA freelist_count").await?;
     if free == 0 || pragma(db, "PRAGMA auto_vacuum").await? != INCREMENTAL {
         return Ok(false);
     }
-    // It gives back a page for each step, so all of them have to be taken.
+    // Each row that is fetched returns one page, so all rows must be fetched.
     let vacuum = format!("PRAGMA incremental_vacuum({PAGES_AT_ONCE})");
     sqlx::query(sqlx::AssertSqlSafe(vacuum)).fetch_all(&mut *db).await.map_err(unavailable)?;
     let left = pragma(db, "PRAGMA freelist_count").await?;

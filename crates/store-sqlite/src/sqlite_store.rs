@@ -1,4 +1,4 @@
-//! The store itself: what is asked of it, and the right to write.
+//! The store itself: its operations, and the right to write.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -33,37 +33,36 @@ use crate::{
     steps, tokens, usage,
 };
 
-/// How often who waits for a change looks for one. Usually the writer says so before; but a commit that its
-/// caller did not wait for is told by nobody.
+/// Interval at which a waiting caller checks for a change. Usually the writer announces it earlier, but not
+/// if the caller of the commit stopped waiting.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// A store in a file.
+/// A store in a SQLite file.
 #[derive(Debug)]
 pub struct SqliteStore {
     pub(crate) path: PathBuf,
-    /// None when it was closed.
+    /// `None` once the store was closed.
     pub(crate) writer: tokio::sync::Mutex<Option<SqliteConnection>>,
-    /// How the writer's connection is made.
+    /// Options of the writer's connection.
     pub(crate) options: SqliteConnectOptions,
     pub(crate) readers: SqlitePool,
-    /// In memory, because nobody else uses the file.
+    /// In memory, because no other process uses the file.
     pub(crate) claims: Mutex<Claims>,
-    /// Told of each commit: the last revision. None while it is not known whether there is a later one. Nobody else
-    /// writes to the file, so that it need not be looked at to know that nothing has changed.
+    /// The last revision, sent after each commit. `None` while there may be a later one. No other process
+    /// writes to the file, so it needn't be read to know that nothing changed.
     pub(crate) revision: watch::Sender<Option<Revision>>,
-    /// Which files these are, once they have been made.
+    /// The files in use, once they exist.
     pub(crate) opened: OnceLock<file::Opened>,
-    /// Locked as long as the store is open.
+    /// Held as long as the store is open.
     pub(crate) _lock: File,
 }
 
 impl SqliteStore {
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes the log back into the file and lets go of it. Afterwards nothing works any more.
+    /// Writes the log back into the file and closes the store for good.
     ///
     /// Not needed for safety: a store that is dropped has lost nothing.
     pub async fn close(&self) -> Result<(), StoreError> {
@@ -111,7 +110,8 @@ impl SqliteStore {
         }
     }
 
-    /// From here on it is not known which revision is the last. Nobody is told: there may be no other.
+    /// Marks the last revision as unknown. Waiting callers aren't woken, because there may be no other
+    /// revision.
     pub(crate) fn doubt(&self) {
         self.revision.send_if_modified(|revision| {
             *revision = None;
@@ -127,7 +127,7 @@ impl SqliteStore {
     }
 }
 
-/// The right to write, held by one at a time.
+/// The right to write, held by one caller at a time.
 pub(crate) struct Writer<'a> {
     connection: tokio::sync::MutexGuard<'a, Option<SqliteConnection>>,
     options: &'a SqliteConnectOptions,
@@ -141,17 +141,17 @@ impl Writer<'_> {
         self.connected().await?.begin_with("BEGIN IMMEDIATE").await.map_err(unavailable)
     }
 
-    /// The connection, with no transaction open.
+    /// The connection, without an open transaction.
     async fn connected(&mut self) -> Result<&mut SqliteConnection, StoreError> {
         let closed = || StoreError::Unavailable("it was closed".to_owned());
         let connection = self.connection.as_mut().ok_or_else(closed)?;
         if connection.is_in_transaction() {
-            // The one before is being undone; an answer to anything comes after that.
+            // The previous transaction is being rolled back. The ping is answered after that.
             connection.ping().await.map_err(unavailable)?;
         }
         if connection.is_in_transaction() {
-            // SQLite has undone it by itself, as it does on a full disk, so that undoing it failed, and the
-            // connection would count it as open forever.
+            // SQLite rolled it back by itself, as on a full disk. The rollback then failed, and the
+            // connection would consider the transaction open forever.
             *connection = SqliteConnection::connect_with(self.options).await.map_err(unavailable)?;
         }
         if let Some(opened) = self.opened {
@@ -188,7 +188,7 @@ impl Store for SqliteStore {
     async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
         let mut commits = self.revision.subscribe();
         while self.revision().await? == revision {
-            // Nothing more than when to look depends on which of the two it was.
+            // Announcement and timeout only differ in when to look again.
             let _ = tokio::time::timeout(LOOK_AGAIN, commits.changed()).await;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Fences; what became of steps; who leads.
+//! Fences, results of steps, and leaders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use store::{Holder, RecordKey, StoreError};
 use crate::columns::us;
 use crate::error::unavailable;
 
-/// Gives out so many fences; returns the last.
+/// Gives out `count` fences. Returns the last.
 pub(crate) async fn take_fences(db: &mut SqliteConnection, count: i64) -> Result<i64, StoreError> {
     let last = sqlx::query_scalar!("UPDATE fence SET last = last + ? RETURNING last", count);
     last.fetch_one(db).await.map_err(unavailable)
@@ -34,7 +34,7 @@ pub(crate) async fn finish(
     Ok(changed)
 }
 
-/// Forgets how often steps failed before, and remembers snapshots. Returns the steps that have another history now.
+/// Deletes the failures of these steps, and remembers snapshots. Returns the steps whose history changed.
 async fn note_successes(
     db: &mut SqliteConnection,
     succeeded: &BTreeMap<String, Action>,
@@ -80,7 +80,7 @@ async fn failed(
     Ok(())
 }
 
-/// Forgets what became of steps. Returns those of which anything was known.
+/// Deletes the history of steps. Returns the steps that had any.
 pub(crate) async fn prune(
     db: &mut SqliteConnection,
     gone: &[Action],
@@ -99,7 +99,7 @@ pub(crate) async fn prune(
     Ok(changed)
 }
 
-/// Whether the holder leads now.
+/// Makes `holder` the leader, unless another holder leads. Returns whether it leads.
 pub(crate) async fn lead(
     db: &mut SqliteConnection,
     role: &str,

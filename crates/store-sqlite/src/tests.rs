@@ -1,4 +1,4 @@
-//! What only shows from inside: the schema without the code around it, and a disk that is full.
+//! Tests of internals: the schema without the code around it, and a full disk.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ async fn open() -> (SqliteStore, TempDir) {
     (store, directory)
 }
 
-/// Runs a statement as somebody with a shell would, past all code of this crate.
+/// Runs a statement like a user with a shell, past all code of this crate.
 async fn by_hand(store: &SqliteStore, statement: &'static str) -> Result<u64, String> {
     let url = format!("sqlite://{}", store.path().display());
     let mut db = SqliteConnection::connect(&url).await.expect("it can be opened");
@@ -64,14 +64,14 @@ async fn a_transaction_that_sqlite_undid_by_itself_is_in_nobodys_way() {
     {
         let mut writer = store.writer().await;
         let mut transaction = writer.begin().await.expect("begins");
-        // As SQLite does when there is no room for a commit.
+        // SQLite does this when a commit doesn't fit on the disk.
         sqlx::query("ROLLBACK").execute(&mut *transaction).await.expect("works");
     }
     store.commit(&commit(add_hosts([1]))).await.expect("accepted");
     assert_eq!(store.load().await.expect("works").hosts.len(), 1);
 }
 
-/// Lets the file grow no further, as a full disk would.
+/// Keeps the file from growing, like a full disk.
 async fn fill_disk(store: &SqliteStore) {
     let mut writer = store.writer.lock().await;
     let db = writer.as_mut().expect("open");
@@ -284,7 +284,7 @@ async fn a_status_change_writes_no_text() {
     store::conformance::a_status_change_writes_no_text(&shared, sizes, forbid).await;
 }
 
-/// Fills the file, forgets all of it a part at a time, and gives back what can be given back.
+/// Fills the file, deletes everything part by part, and returns unused pages.
 async fn fill_and_forget(store: &SqliteStore) {
     let many = |minute| {
         let audit = (0..2000)
@@ -308,7 +308,7 @@ async fn a_file_gets_smaller_when_records_are_forgotten() {
     assert!(after.bytes < empty.bytes + 100_000, "{empty:?} {after:?}");
 }
 
-/// As one that was made before files gave anything back.
+/// The file is like one from before files returned pages.
 #[tokio::test]
 async fn an_older_file_fills_what_is_free_again() {
     let (store, _directory) = open().await;

@@ -1,4 +1,4 @@
-//! Keys that tokens are signed with, and revocations.
+//! Token keys and revocations.
 
 use ::leases::project::UserId;
 use sqlx::SqliteConnection;
@@ -7,7 +7,6 @@ use store::{Revocation, StoreError, TokenKey, TokenState};
 use crate::columns::{instant, number, us, uuid};
 use crate::error::unavailable;
 
-/// All of them.
 pub(crate) async fn read(db: &mut SqliteConnection) -> Result<TokenState, StoreError> {
     let rows = sqlx::query!("SELECT number, secret, at_us FROM token_key ORDER BY number");
     let keys =
@@ -27,7 +26,7 @@ pub(crate) async fn read(db: &mut SqliteConnection) -> Result<TokenState, StoreE
     Ok(TokenState { keys, revoked: revoked.collect::<Result<_, StoreError>>()? })
 }
 
-/// Adds a key, unless there is one of its number, and forgets older ones.
+/// Adds a key, unless its number exists, and deletes keys with numbers below `oldest`.
 pub(crate) async fn add_key(
     db: &mut SqliteConnection,
     key: &TokenKey,
@@ -45,7 +44,7 @@ pub(crate) async fn add_key(
     deletion.execute(db).await.map_err(unavailable).map(drop)
 }
 
-/// Adds a revocation, and forgets what is over and what is a part of it.
+/// Adds a revocation. Deletes ended revocations, and the ones that it covers.
 pub(crate) async fn revoke(db: &mut SqliteConnection, revocation: &Revocation) -> Result<(), StoreError> {
     let at_us = us(revocation.at);
     let (whole, user) = (revocation.token.is_none(), &revocation.user.0);
@@ -69,7 +68,7 @@ async fn insert(db: &mut SqliteConnection, revocation: &Revocation) -> Result<()
     insertion.execute(db).await.map_err(unavailable).map(drop)
 }
 
-/// Puts these in the place of all that is there.
+/// Replaces all keys and revocations.
 pub(crate) async fn replace(db: &mut SqliteConnection, state: &TokenState) -> Result<(), StoreError> {
     sqlx::query!("DELETE FROM token_key").execute(&mut *db).await.map_err(unavailable)?;
     sqlx::query!("DELETE FROM revocation").execute(&mut *db).await.map_err(unavailable)?;

@@ -1,4 +1,4 @@
-//! Usage: spans of time, their sums, and what happened.
+//! Usage: spans, their sums, and events.
 
 use jiff::Timestamp;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
@@ -13,14 +13,14 @@ use store::{StoreError, UsageFilter};
 use crate::columns::{instant, number, us, uuid, window};
 use crate::error::unavailable;
 
-/// Enters what a change has brought.
+/// Writes the usage entries of a commit.
 pub(crate) async fn write(db: &mut SqliteConnection, usage: &Entries) -> Result<(), StoreError> {
     change(db, &usage.changed).await.map_err(unavailable)?;
     open(db, &usage.opened).await.map_err(unavailable)?;
     tell(db, &usage.events).await.map_err(unavailable)
 }
 
-/// In one statement, since a statement costs more than a row.
+/// Uses one statement, since a statement costs more than a row.
 async fn change(db: &mut SqliteConnection, changes: &[SpanChange]) -> Result<(), sqlx::Error> {
     if changes.is_empty() {
         return Ok(());
@@ -38,7 +38,7 @@ async fn change(db: &mut SqliteConnection, changes: &[SpanChange]) -> Result<(),
     update.execute(db).await.map(drop)
 }
 
-/// A JSON list of what is JSON already.
+/// A JSON array of values that are already JSON.
 fn list(rows: impl Iterator<Item = String>) -> String {
     format!("[{}]", rows.collect::<Vec<_>>().join(","))
 }
@@ -101,7 +101,7 @@ async fn tell(db: &mut SqliteConnection, events: &[Event]) -> Result<(), sqlx::E
     insertion.execute(db).await.map(drop)
 }
 
-/// Sums. Those of one lease or project are few spans, which an index finds.
+/// Sums of spans. A single lease or project has few spans, which an index finds.
 pub(crate) async fn sums(db: &mut SqliteConnection, query: &Query) -> Result<Vec<Sum>, StoreError> {
     let Some(first) = query.periods.first() else { return Ok(Vec::new()) };
     match (query.lease, &query.project) {
@@ -113,7 +113,7 @@ pub(crate) async fn sums(db: &mut SqliteConnection, query: &Query) -> Result<Vec
     }
 }
 
-/// Times are summed in seconds and in what is left of them, so that no sum is too large.
+/// Sums seconds and the remaining microseconds separately, so that no sum overflows.
 async fn sums_of_all(db: &mut SqliteConnection, query: &Query) -> Result<Vec<Sum>, StoreError> {
     let periods: Vec<_> = query.periods.iter().map(|period| (us(period.start()), us(period.end()))).collect();
     let (periods, by) = (json(&periods), query.by);
@@ -183,7 +183,7 @@ async fn sums_of_all(db: &mut SqliteConnection, query: &Query) -> Result<Vec<Sum
     Ok(read)
 }
 
-/// Such events after that number.
+/// Events after number `after` that match the filter.
 pub(crate) async fn events(
     db: &mut SqliteConnection,
     filter: &UsageFilter,
@@ -280,7 +280,7 @@ impl Row {
     }
 }
 
-/// All spans, in the order in which they were entered.
+/// All spans, in the order in which they were added.
 pub(crate) async fn spans(db: &mut SqliteConnection) -> Result<Vec<Span>, StoreError> {
     let rows = sqlx::query_as!(
         Row,
@@ -291,7 +291,7 @@ pub(crate) async fn spans(db: &mut SqliteConnection) -> Result<Vec<Span>, StoreE
     rows.fetch_all(db).await.map_err(unavailable)?.into_iter().map(Row::span).collect()
 }
 
-/// Those that are open.
+/// Open spans, ordered by key.
 pub(crate) async fn open_spans(db: &mut SqliteConnection) -> Result<Vec<Span>, StoreError> {
     let rows = sqlx::query_as!(
         Row,
@@ -302,7 +302,6 @@ pub(crate) async fn open_spans(db: &mut SqliteConnection) -> Result<Vec<Span>, S
     rows.fetch_all(db).await.map_err(unavailable)?.into_iter().map(Row::span).collect()
 }
 
-/// Those of a lease.
 async fn of_lease(db: &mut SqliteConnection, lease: LeaseId) -> Result<Vec<Span>, StoreError> {
     let lease = lease.0.to_be_bytes();
     let lease = lease.as_slice();
@@ -316,7 +315,7 @@ async fn of_lease(db: &mut SqliteConnection, lease: LeaseId) -> Result<Vec<Span>
     rows.fetch_all(db).await.map_err(unavailable)?.into_iter().map(Row::span).collect()
 }
 
-/// Those of a project that end no earlier than that.
+/// Spans of a project that end at `since_us` or later.
 async fn of_project(
     db: &mut SqliteConnection,
     project: &ProjectId,
@@ -333,7 +332,7 @@ async fn of_project(
     rows.fetch_all(db).await.map_err(unavailable)?.into_iter().map(Row::span).collect()
 }
 
-/// When something was held on hosts, as far as it touches that time.
+/// Windows in which something was held on hosts, if they overlap `period`.
 pub(crate) async fn held_hosts(
     db: &mut SqliteConnection,
     period: &Window,

@@ -13,15 +13,15 @@ use crate::connection::{BUSY_TIMEOUT, migrations, options};
 use crate::file::{self, Lock};
 use crate::open_error::OpenError;
 
-/// Tables that are named in an error.
+/// Maximum number of tables in an error.
 const NAMED: usize = 3;
 
-/// A connection to a database that isn't changed by it.
+/// A connection that doesn't change its database.
 pub(crate) struct View {
     pub(crate) db: SqliteConnection,
-    /// The directory of the copy that is read instead, if any.
+    /// Directory of the copy that is read instead, if any.
     _copy: Option<TemporaryDirectory>,
-    /// Keeps services from starting meanwhile.
+    /// Keeps services from starting while the view exists.
     _lock: Option<File>,
 }
 
@@ -39,8 +39,9 @@ impl View {
         }
     }
 
-    /// A view of a file that no service has open. SQLite would recover a journal in place, and create files to read a
-    /// database whose log it removed; so it reads a copy of the one, and takes the other for immutable.
+    /// A view of a file that no service has open. SQLite would recover a journal in place, so a database with
+    /// a journal is copied first. Without one, SQLite would create files to read the database, so it is
+    /// opened as immutable.
     pub(crate) async fn unused(database: &Path, lock: Option<File>) -> Result<Self, OpenError> {
         if file::journal_of(database).is_none() {
             let db = connect(&immutable(database), database).await?;
@@ -75,9 +76,9 @@ async fn connect(options: &SqliteConnectOptions, database: &Path) -> Result<Sqli
     connected.map_err(|error| OpenError::Open { path: database.to_owned(), error })
 }
 
-/// Whose database a file is.
+/// Owner of a database file.
 pub(crate) enum Contents {
-    /// It has no tables.
+    /// There are no tables.
     Empty,
     Ours,
     Foreign {
@@ -86,7 +87,7 @@ pub(crate) enum Contents {
 }
 
 impl Contents {
-    /// An error unless it is a database of this program.
+    /// Fails unless it is a database of this program.
     pub(crate) fn require(self, database: &Path) -> Result<(), OpenError> {
         match self {
             Self::Ours => Ok(()),
@@ -96,9 +97,9 @@ impl Contents {
     }
 }
 
-/// Tells whose database it is by its first migration.
+/// Recognizes databases of this program by their first migration.
 pub(crate) async fn contents(db: &mut SqliteConnection) -> Result<Contents, sqlx::Error> {
-    // The compiler cannot check queries about any schema.
+    // The compiler can't check queries of an unknown schema.
     let names = sqlx::query_scalar(
         "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_' ORDER BY name",
     );
@@ -122,11 +123,11 @@ pub(crate) async fn contents(db: &mut SqliteConnection) -> Result<Contents, sqlx
     Ok(if is_ours { Contents::Ours } else { foreign() })
 }
 
-/// How often a file is read again whose journal comes or goes meanwhile.
+/// Maximum number of reads of a file whose journal appears or disappears during a read.
 const READS: usize = 10;
 
-/// Refuses a file that this program must not write to: one of another program. An empty file, or none, is accepted. No
-/// service may have it open.
+/// Rejects a file of another program, which this program must not write to. An empty or missing file is
+/// accepted. The caller ensures that no service has it open.
 pub(crate) async fn refuse_foreign(database: &Path) -> Result<(), OpenError> {
     if file::is_empty(database)? {
         return Ok(());
@@ -136,10 +137,11 @@ pub(crate) async fn refuse_foreign(database: &Path) -> Result<(), OpenError> {
         let journal = file::journal_of(database);
         found = unlocked_contents(database).await;
         if journal.is_some() && !matches!(found, Ok(Contents::Ours)) {
-            // All of it may be in the log.
+            // All tables may be in the log.
             found = unused_contents(database).await;
         }
-        // A store that is about to close writes its log back, and what is read meanwhile makes no sense.
+        // A store that is about to close writes its log back, and anything read during that time is
+        // inconsistent.
         if matches!(found, Ok(Contents::Ours)) || journal == file::journal_of(database) {
             break;
         }

@@ -1,5 +1,4 @@
-//! Files that are complete when a command ends: nothing of them is in a journal beside them, so that each can be moved
-//! alone.
+//! Files that are complete when a command ends, without a journal, so each can be moved alone.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,8 +17,8 @@ use crate::open_error::OpenError;
 use crate::sqlite_store::SqliteStore;
 
 impl SqliteStore {
-    /// Writes everything back into the file, so that it is complete without what SQLite keeps beside it, and lets go of
-    /// it. Afterwards nothing works any more.
+    /// Writes everything back into the file, so that it is complete without SQLite's other files, and closes
+    /// the store for good.
     pub async fn close_whole(&self) -> Result<(), StoreError> {
         self.readers.close().await;
         self.doubt();
@@ -29,7 +28,7 @@ impl SqliteStore {
     }
 }
 
-/// Ends write-ahead logging, which takes everything into the file and removes the log.
+/// Ends write-ahead logging, which writes the log back into the file and removes it.
 async fn settle(db: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let mode: String = sqlx::query_scalar("PRAGMA journal_mode = DELETE").fetch_one(db).await?;
     if mode == "delete" {
@@ -40,7 +39,7 @@ async fn settle(db: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     ))
 }
 
-/// A new database that is not in its place before it is complete.
+/// A new database that appears in its place only when it is complete.
 #[derive(Debug)]
 pub struct Staged {
     store: SqliteStore,
@@ -49,12 +48,12 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// An empty one. What is in its place is locked, and stays there until the new one is put there.
+    /// An empty database. The file in its place is locked, and stays until the new one replaces it.
     pub async fn new(path: &Path) -> Result<Self, OpenError> {
         let place = file::resolve(path)?;
         let lock = lock(&place).await?;
         if let Some(journal) = file::journal_of(&place) {
-            // It would be taken for that of the new database.
+            // SQLite would take it for the new database's journal.
             return Err(OpenError::JournalAlone { path: place, journal });
         }
         let unusable = |error| OpenError::File { path: place.clone(), error };
@@ -63,12 +62,12 @@ impl Staged {
         Ok(Self { store, partial, place })
     }
 
-    /// What is to be filled.
+    /// The store to fill.
     pub fn store(&self) -> &SqliteStore {
         &self.store
     }
 
-    /// Completes it and puts it in its place.
+    /// Completes the database and moves it to its place.
     pub async fn put_in_place(self) -> Result<(), StoreError> {
         let Self { store, partial, place } = self;
         store.close_whole().await?;
@@ -77,8 +76,8 @@ impl Staged {
     }
 }
 
-/// Brings the schema of a file up to date, or makes a file if there is none. An old file is replaced by a new one when
-/// that is complete, and not changed before.
+/// Updates the schema of a file, or creates the file if it is missing. An old file stays unchanged until a
+/// complete new one replaces it.
 pub async fn migrate(path: &Path) -> Result<(), BackupError> {
     let place = file::resolve(path)?;
     if !place.exists() {

@@ -1,4 +1,4 @@
-//! Checking changes nothing, and files that aren't databases of this program are left alone by everything.
+//! Checks change nothing, and no command changes files that aren't databases of this program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,10 +22,10 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(format!("{}{end}", path.display()))
 }
 
-/// Mode, inode, length, time of the last change in seconds and nanoseconds, and contents.
+/// Mode, inode, length, modification time in seconds and nanoseconds, and contents.
 type File = (u32, u64, u64, i64, i64, Vec<u8>);
 
-/// Everything that can be seen of a directory's files.
+/// All visible properties of a directory's files.
 fn seen(directory: &Path) -> BTreeMap<PathBuf, File> {
     let entries = fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
     let files = entries.map(|path| {
@@ -58,7 +58,7 @@ async fn a_check_changes_nothing() {
     let store = filled(&path).await;
     let log_and_file = || {
         let mut files = seen(directory.path());
-        // In memory that the service and its readers share.
+        // Memory that the service shares with its readers.
         assert!(files.remove(&beside(&path, "-shm")).is_some());
         files
     };
@@ -67,7 +67,7 @@ async fn a_check_changes_nothing() {
     assert_eq!(log_and_file(), before);
     store.commit(&commit(add_hosts([3]))).await.expect("goes on");
 
-    // As a service that was killed leaves it, with and without its index.
+    // Files as a killed service leaves them, with and without the index.
     for ends in [["", "-wal"].as_slice(), &["", "-wal", "-shm"], &["", "-wal", "-shm", ".lock"]] {
         let away = self::directory();
         let killed = away.path().join("killed.db");
@@ -155,7 +155,7 @@ async fn a_schema_with_other_objects_is_refused_and_they_are_named() {
     check(&path).await.expect("statistics are SQLite's own");
 }
 
-/// What everything that takes a database says of that path.
+/// Errors of every command that takes a database, for that path.
 async fn refusals(path: &Path) -> Vec<OpenError> {
     let checked = match check(path).await.expect_err("refused") {
         CheckError::Open(error) => error,
@@ -181,7 +181,7 @@ fn special_files(directory: &Path) -> Vec<PathBuf> {
     mknodat(CWD, at("pipe"), FileType::Fifo, private, 0).expect("made");
     drop(UnixListener::bind(at("socket")).expect("made"));
     let mut paths = vec![at("directory"), at("pipe"), at("socket")];
-    // Only root may.
+    // Only root can create devices.
     if mknodat(CWD, at("device"), FileType::CharacterDevice, private, makedev(1, 3)).is_ok() {
         paths.push(at("device"));
     }
@@ -248,7 +248,7 @@ async fn files_of_other_programs_are_left_alone() {
     execute(&at("plain.db"), "CREATE TABLE places (x); INSERT INTO places VALUES (1)").await;
     execute(&at("wal.db"), "PRAGMA journal_mode = WAL; CREATE TABLE places (x)").await;
     execute(&at("migrated.db"), "CREATE TABLE places (x); CREATE TABLE _sqlx_migrations (version, success, checksum); INSERT INTO _sqlx_migrations VALUES (1, 1, x'00')").await;
-    // One whose program was killed: its tables are in the log.
+    // The program was killed, so its tables are in the log.
     execute(&at("open.db"), "PRAGMA journal_mode = WAL").await;
     let url = format!("sqlite://{}", at("open.db").display());
     let mut open = SqliteConnection::connect(&url).await.expect("opens");

@@ -1,5 +1,5 @@
-//! Plain records and the tables that they had in the version before: what is in a file of that version is read, and
-//! that version can go on with the file.
+//! Plain records and the tables that the previous version has for them: a file of that version can be read,
+//! and that version can continue with the file.
 
 use std::fs;
 use std::path::Path;
@@ -15,10 +15,10 @@ use store::{
 use store_sqlite::SqliteStore;
 use tempfile::TempDir;
 
-/// The first migration that the version before does not have.
+/// The first migration that the previous version doesn't have.
 const FIRST: &str = "0016";
 
-/// A file of the version before, without records.
+/// A file of the previous version, without records.
 async fn old_file() -> (TempDir, SqliteConnection) {
     let directory = tempfile::tempdir().expect("a directory");
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
@@ -56,7 +56,7 @@ fn us(at: Timestamp) -> i64 {
     at.as_microsecond()
 }
 
-/// Writes a record as the version before does.
+/// Writes a record like the previous version.
 async fn old_write(db: &mut SqliteConnection, document: &Document) {
     let write = match document {
         Document::Flavor(record) => {
@@ -95,7 +95,7 @@ async fn old_write(db: &mut SqliteConnection, document: &Document) {
     assert_eq!(write.execute(db).await.expect("written").rows_affected(), 1);
 }
 
-/// Removes a record as the version before does, or would.
+/// Removes a record like the previous version does or would.
 async fn old_removal(db: &mut SqliteConnection, key: &DocumentKey) {
     let deletion = match key.kind {
         DocumentKind::Flavor => sqlx::query("DELETE FROM flavor WHERE id = ?"),
@@ -109,7 +109,7 @@ type FlavorRow = (String, String, u32, u32, u32, u32, u32, bool, String, i64);
 /// A row of properties, with the identifier as bytes.
 type PropertyRow = (String, Vec<u8>, bool, i64, Option<i64>);
 
-/// Reads all records as the version before does.
+/// Reads all records like the previous version.
 async fn old_read(db: &mut SqliteConnection) -> Vec<Document> {
     let at = |us| store::encoding::column::instant(us).expect("a time");
     let flavors = sqlx::query_as(
@@ -168,7 +168,7 @@ async fn records_of_the_version_before_are_read_as_they_were_written() {
 async fn the_version_before_can_go_on_with_a_file_and_back() {
     let (directory, old) = old_file().await;
     old.close().await.expect("closes");
-    // What this version writes, that one reads.
+    // The previous version can read everything that this version writes.
     let store = open(&directory).await;
     let (first, second) = (documents(), with_other_contents(&documents()));
     for records in [&first, &second] {
@@ -181,7 +181,7 @@ async fn the_version_before_can_go_on_with_a_file_and_back() {
     let left: Vec<_> = second.into_iter().filter(|document| removal(document).is_none()).collect();
     let mut old = by_hand(&directory).await;
     assert_eq!(old_read(&mut old).await, left);
-    // And the other way round.
+    // And the reverse.
     for document in &left {
         old_removal(&mut old, &document.key()).await;
     }
@@ -198,7 +198,7 @@ async fn the_version_before_can_go_on_with_a_file_and_back() {
     assert_eq!(loaded(&directory).await, []);
 }
 
-/// Fields of documents that the old tables do not have stay when this version writes a document.
+/// Fields that the old tables don't have survive a write by this version.
 #[tokio::test]
 async fn a_document_is_kept_as_it_was_written() {
     let (directory, old) = old_file().await;
@@ -216,7 +216,7 @@ async fn a_document_is_kept_as_it_was_written() {
             sqlx::query_scalar("SELECT body FROM document").fetch_one(&mut db).await.expect("read");
         assert_eq!(kept, text);
     }
-    // What only a later version knows is in nobody's way.
+    // Kinds that only a later version knows cause no errors.
     let later = sqlx::query("INSERT INTO document (kind, id, body) VALUES ('quota', 'a', '{}')");
     later.execute(&mut db).await.expect("written");
     assert_eq!(loaded(&directory).await.len(), 1);

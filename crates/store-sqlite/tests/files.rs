@@ -1,4 +1,5 @@
-//! The files of a database: complete when a command ends, private, under one name, and noticed when they go away.
+//! Files of a database: complete when a command ends, private, under one name, and noticed when they
+//! disappear.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -27,7 +28,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(format!("{}{end}", path.display()))
 }
 
-/// Files that a killed command leaves beside the file that it was to write.
+/// Files that a killed command leaves beside its output.
 const LEFT: [&str; 3] =
     [".partial-0123456789abcdef", ".partial-0123456789abcdef-wal", ".partial-0123456789abcdef-journal"];
 
@@ -37,7 +38,7 @@ async fn fill(store: &SqliteStore) {
     added.expect("accepted");
 }
 
-/// How many leases there are in a file that is moved away from all that lay beside it.
+/// Number of leases in a file that was moved away from all files beside it.
 async fn leases_alone(path: &Path) -> usize {
     let away = directory();
     let moved = away.path().join("moved.db");
@@ -82,7 +83,7 @@ async fn a_copy_is_complete_and_leaves_nothing_beside_what_was_copied() {
     backup(&path, &copy).await.expect("copied, while it is closed");
     assert_eq!(names(directory.path()), ["allot.db", "allot.db.lock", "copy.db"]);
     assert_eq!(leases_alone(&copy).await, 1);
-    // SQLite would take it for the copy's.
+    // SQLite would take it for the copy's journal.
     fs::write(beside(&copy, "-wal"), "of another database").expect("written");
     let error = backup(&path, &copy).await.expect_err("a journal is there");
     assert!(matches!(error, BackupError::Exists(_)), "{error}");
@@ -104,7 +105,7 @@ async fn an_old_schema_is_brought_up_to_date_in_a_copy() {
     let migrations = Migrator::new(some.as_path()).await.expect("read");
     migrations.run(&mut old).await.expect("works");
     fs::remove_dir_all(&some).expect("removed");
-    // As one that was killed leaves it: the schema is in the log.
+    // The file is as a killed process leaves it: the schema is in the log.
     let (open, killed) = (path, directory.path().join("killed.db"));
     for end in ["", "-wal"] {
         fs::copy(beside(&open, end), beside(&killed, end)).expect("copied");
@@ -204,7 +205,7 @@ async fn a_log_without_its_database_is_not_thrown_away() {
     let store = SqliteStore::open(&path).await.expect("opens");
     fill(&store).await;
     let copy = directory.path().join("killed.db");
-    // As it is when the service is killed and the file is moved alone.
+    // This happens when the service is killed and the file is moved without its log.
     fs::copy(beside(&path, "-wal"), beside(&copy, "-wal")).expect("copied");
     let error = SqliteStore::open(&copy).await.expect_err("the file is missing");
     assert!(matches!(error, OpenError::JournalAlone { .. }), "{error}");

@@ -26,7 +26,7 @@ fn says_so(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable(why) if why.contains("-wal was truncated or overwritten"))
 }
 
-/// Takes the log and its length.
+/// Damages a log, given its length.
 type Damage = fn(&File, u64);
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn nothing_is_acknowledged_after_the_log_was_damaged() {
         assert!(says_so(&error), "{how}: {error}");
         assert!(store.commit(&commit(add_hosts([3]))).await.is_err(), "{how}");
         assert!(store.take_fence().await.is_err() && store.reclaim().await.is_err(), "{how}");
-        // Closing keeps what is left of the log out of the database.
+        // Closing keeps the rest of the log out of the database.
         let before = fs::read(&path).expect("read");
         assert!(says_so(&store.close().await.expect_err(how)), "{how}");
         drop(store);
@@ -76,7 +76,7 @@ async fn a_log_that_is_brought_back_ends_the_suspension() {
 /// Length of the log to which it is truncated.
 const LIMIT: u64 = 16 << 20;
 
-/// Commits that make the log this much longer, and leave the database as it was.
+/// Commits that lengthen the log by this much, without a lasting change.
 async fn lengthen(db: &mut SqliteConnection, mebibytes: u64) {
     for statement in [
         "PRAGMA wal_autocheckpoint = 0".to_owned(),
@@ -130,7 +130,7 @@ async fn a_long_log_is_restarted_between_readers() {
         }
         reading.rollback().await.expect("ends");
         writing.await.expect("no panic").expect("written");
-        // Another reader spans this commit.
+        // Another reader overlaps this commit.
         let mut next = SqliteConnection::connect(&url).await.expect("opens");
         let mut reading = next.begin().await.expect("begins");
         sqlx::query("SELECT writes FROM probe").fetch_all(&mut *reading).await.expect("read");
@@ -165,14 +165,14 @@ async fn checkpoints_backups_and_other_writers_are_no_damage() {
             sqlx::query(statement).fetch_all(&mut other).await.expect(statement);
         }
         if round % 7 == 0 {
-            // One that its caller does not wait for.
+            // The caller stops waiting for this write.
             let abandoned = store.clone();
             let task = tokio::spawn(async move { abandoned.take_fence().await });
             tokio::task::yield_now().await;
             task.abort();
         }
         if round % 11 == 0 {
-            // One that is refused, and undone.
+            // This commit is rejected and rolled back.
             assert!(store.commit(&commit(add_hosts([1]))).await.is_err());
         }
         if round % 100 == 0 {

@@ -1,4 +1,4 @@
-//! The store in a file keeps all promises, also after it was closed, or dropped without being closed.
+//! The store in a file keeps all promises, even after it was closed, or dropped without being closed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -41,8 +41,8 @@ async fn what_was_committed_survives_the_end_of_the_process() {
     store::conformance::what_was_committed_survives(store, reopen).await;
 }
 
-/// The files hold who has what, and the keys that tokens are signed with. The umask of most machines lets everybody read what
-/// is made.
+/// The files contain all leases and the keys that sign tokens. With the umask of most machines, every user
+/// could read new files.
 #[tokio::test]
 async fn only_their_owner_can_read_what_is_made() {
     let directory = directory();

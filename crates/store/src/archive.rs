@@ -1,4 +1,4 @@
-//! Everything that a store keeps, to be taken into another one.
+//! Export of a whole store and its import into another one.
 
 use std::collections::BTreeMap;
 
@@ -13,47 +13,46 @@ use crate::{
     TokenState, Write,
 };
 
-/// The contents of a store: all but who claims steps and who leads, which is over when nobody works on it.
+/// Contents of a store. Claims of steps and leadership are left out, because they end when no service uses
+/// the store.
 #[derive(Clone, Debug, Default)]
 pub struct Archive {
-    /// Records. Their revision is the store's own, and not taken into another one.
+    /// Records. Their revision isn't imported, because each store counts its own.
     pub snapshot: Snapshot,
-    /// Notifications, oldest first, with their numbers.
+    /// Notifications with their numbers, oldest first.
     pub notifications: Vec<Notification>,
-    /// The highest number that was given to a notification.
+    /// Highest number ever given to a notification.
     pub last_notification: u64,
-    /// How far listeners were told.
+    /// Number of the last notification that each listener was told.
     pub delivered: BTreeMap<String, u64>,
-    /// The audit log, oldest first.
     pub audit: Vec<AuditRecord>,
-    /// Keys of requests.
+    /// Idempotency keys.
     pub requests: Vec<IdempotencyRecord>,
-    /// Usage: all spans, and what happened, oldest first.
     pub usage: Entries,
-    /// Times that hosts were off for, oldest first.
+    /// Periods in which hosts were off, oldest first.
     pub slept: Vec<Sleep>,
     /// Refused requests, by project and day.
     pub refusals: Vec<RefusalRecord>,
-    /// Occupancy: all intervals, oldest first.
+    /// All intervals of occupancy, oldest first.
     pub occupancy: occupants::Changes,
-    /// Keys of tokens and revocations. A store that has nothing else counts as empty, and takes these instead.
+    /// Token keys and revocations. A store that holds nothing else counts as empty, and its own are replaced
+    /// by an import.
     pub tokens: TokenState,
-    /// The highest fence that was given out: what carries out steps refuses lower ones.
+    /// Highest fence ever given out. Drivers of fleets reject lower ones.
     pub last_fence: u64,
-    /// Which store it is ([`crate::Origin::id`]), so that a copy is the same one.
+    /// Identifier of the store ([`crate::Origin::id`]). A copy keeps it, so it counts as the same store.
     pub id: Option<String>,
 }
 
-/// Why nothing was taken in.
+/// Reason why an archive wasn't imported.
 #[derive(Debug, Error)]
 pub enum ImportError {
-    /// Only an empty store takes anything in: what is there would be mixed up with it.
+    /// Only an empty store can import, so its records don't mix with the archive's.
     #[error("it is not empty")]
     NotEmpty,
-    /// The records contradict each other.
+    /// The archive's records contradict each other.
     #[error("what is to be taken in is refused: {0}")]
     Refused(CommitError),
-    /// The store does not work.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -68,7 +67,7 @@ impl From<CommitError> for ImportError {
 }
 
 impl Archive {
-    /// A commit that enters all records, with the audit log and usage.
+    /// A commit that adds all records, the audit log, usage and sleeps.
     pub fn commit(&self) -> Commit {
         let Snapshot { free_pools, hosts, floating_ips, leases, instances, .. } = &self.snapshot;
         let mut writes = Vec::with_capacity(hosts.len() + leases.len());
@@ -90,12 +89,13 @@ impl Archive {
                 .iter()
                 .map(|record| Write::Instance { record: Box::new(record.clone()), expected: None }),
         );
-        // No record takes its time from it.
+        // Every record has its own time, so the commit's isn't used.
         let (audit, usage, slept) = (self.audit.clone(), self.usage.clone(), self.slept.clone());
         Commit { writes, audit, usage, slept, ..Commit::new(Timestamp::UNIX_EPOCH) }
     }
 
-    /// Whether there is nothing in it, and never was.
+    /// Whether there are no records and never was a notification. Tokens don't count, because a new service
+    /// creates a key when it starts.
     pub fn is_empty(&self) -> bool {
         let Commit { writes, audit, usage, slept, .. } = self.commit();
         writes.is_empty()

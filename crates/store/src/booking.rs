@@ -1,6 +1,7 @@
-//! What a lease has of hosts and addresses, piece by piece, and what becomes of it when the lease changes.
+//! Bookings: the hosts and addresses of a lease, one by one, and the difference between two versions of a
+//! lease.
 //!
-//! Stores compare bookings rather than leases, so that they check what a change takes and nothing else.
+//! Stores compare bookings rather than leases, so they check only what a change takes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,12 +11,10 @@ use leases::lease::{Allocation, Lease};
 use leases::resources::Resources;
 use leases::window::Window;
 
-/// What is booked.
+/// A host, whole or in slots, or an address that can be booked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
-    /// A host, or slots of it.
     Host(HostId),
-    /// An address.
     FloatingIp(FloatingIpId),
 }
 
@@ -28,50 +27,43 @@ impl fmt::Display for Subject {
     }
 }
 
-/// Who booked what. A reservation has one booking of a subject at most.
+/// A reservation has at most one booking of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BookingKey {
-    /// What.
     pub subject: Subject,
-    /// Who.
     pub reservation: ReservationId,
 }
 
-/// How much of it.
+/// The booked part of a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// All of it.
     Whole,
-    /// Slots of a host.
     Slots {
-        /// How many.
         count: u32,
-        /// What they use together.
+        /// Resources used by all `count` slots together.
         used: Resources,
     },
 }
 
-/// What a reservation has of a subject.
+/// A reservation's booking of a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Booking {
-    /// How much.
     pub share: Share,
-    /// When.
     pub window: Window,
-    /// Whether it is kept from others; if not, it only says what the lease had.
+    /// Whether other leases are kept out. If not, the booking is only a record of the past.
     pub kept: bool,
 }
 
 impl Booking {
-    /// Whether it takes anything from others at any instant.
+    /// Whether the booking excludes other leases at any instant.
     pub fn binds(&self) -> bool {
         self.kept && !self.window.is_empty()
     }
 
-    /// Whether it takes anything from others that `old` did not.
+    /// Whether the booking takes anything that `old` didn't.
     ///
-    /// Only what is taken has to be checked: a lease that gets shorter, or has fewer slots, must not be refused
-    /// because its host has shrunk meanwhile.
+    /// Only this part needs a check: a lease that gets shorter or loses slots must not be rejected because
+    /// its host has shrunk.
     fn takes_more_than(&self, old: &Self) -> bool {
         let covered = old.binds() && old.window.covers(&self.window) && self.share.is_part_of(&old.share);
         self.binds() && !covered
@@ -79,7 +71,7 @@ impl Booking {
 }
 
 impl Share {
-    /// Whether both are the whole, or both are slots.
+    /// Whether both are whole hosts, or both are slots.
     fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
@@ -93,10 +85,9 @@ impl Share {
     }
 }
 
-/// What a lease has.
+/// All bookings of a lease.
 pub type Bookings = BTreeMap<BookingKey, Booking>;
 
-/// All that a lease has.
 pub fn bookings(lease: &Lease) -> Bookings {
     let mut bookings = Bookings::new();
     let (window, kept) = (lease.window, lease.keeps_resources());
@@ -129,7 +120,8 @@ pub fn bookings(lease: &Lease) -> Bookings {
     bookings
 }
 
-/// Whether the two surely have the same bookings: quick, because most changes of leases are of their status.
+/// Whether both leases are known to have the same bookings. This is a fast path, since most changes of leases
+/// are of their status; it can return false for equal bookings.
 pub fn same_bookings(old: &Lease, new: &Lease) -> bool {
     let pairs = || old.reservations.iter().zip(&new.reservations);
     old.window == new.window
@@ -138,18 +130,20 @@ pub fn same_bookings(old: &Lease, new: &Lease) -> bool {
         && pairs().all(|(a, b)| a.id == b.id && a.allocation == b.allocation && a.terms == b.terms)
 }
 
-/// What becomes of the bookings of a lease.
+/// Difference between the bookings of two versions of a lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BookingChanges {
-    /// Gone, or on the way to [`Self::taken`]: to be removed before anybody takes anything.
+    /// Bookings that end or are replaced by one in [`Self::taken`]. Remove them before any lease takes
+    /// anything.
     pub given_up: Vec<BookingKey>,
-    /// Changed without taking anything from others: nothing can stand in the way.
+    /// Bookings that changed without taking anything more. They can't conflict.
     pub settled: Vec<(BookingKey, Booking)>,
-    /// New, or more than it was: to be checked against what everybody else has, if it binds.
+    /// New or larger bookings. If they [bind](Booking::binds), they must be checked against the bookings of
+    /// all leases.
     pub taken: Vec<(BookingKey, Booking)>,
 }
 
-/// What turns `old` into `new`.
+/// The changes that turn `old` into `new`.
 pub fn changes(old: &Bookings, new: Bookings) -> BookingChanges {
     let gone = old.keys().filter(|key| !new.contains_key(key)).copied();
     let mut changes = BookingChanges { given_up: gone.collect(), ..BookingChanges::default() };

@@ -13,86 +13,68 @@ use crate::record::{
     InstanceRecord, LeaseRecord, NewNotification, PreemptibleProjectRecord, PropertyRecord, Version,
 };
 
-/// A change of one record.
+/// A change to a record.
 ///
-/// `expected` is the version that the change is based on; none means that there must be no such record. The
-/// record carries the version that it will have.
+/// `expected` is the version that the change is based on; `None` if the record must not exist yet. `record`
+/// contains the version that it will have.
 #[derive(Clone, Debug)]
 pub enum Write {
-    /// A lease, new or changed, with what it has of hosts and addresses.
+    /// Adds or changes a lease and its bookings.
     Lease {
-        /// As it is to be.
         record: Box<LeaseRecord>,
-        /// The version that this is based on.
         expected: Option<Version>,
     },
-    /// A lease of which nothing is left.
+    /// Deletes the record of a lease. Its usage remains.
     ForgetLease {
-        /// Which.
         id: LeaseId,
-        /// The version that this is based on.
         expected: Version,
     },
-    /// A free pool, new or changed. Refused if another one has its name.
+    /// Adds or changes a free pool. Rejected if another pool has its name.
     FreePool {
-        /// As it is to be.
         record: Box<FreePoolRecord>,
-        /// The version that this is based on.
         expected: Option<Version>,
     },
-    /// A free pool that is not there any more. Refused while hosts are in it.
+    /// Removes a free pool. Rejected while it contains hosts.
     RemoveFreePool {
-        /// Which.
         id: FreePoolId,
-        /// The version that this is based on.
         expected: Version,
     },
-    /// A host, new or changed. Refused if its pool is gone.
+    /// Adds or changes a host. Rejected if its free pool doesn't exist.
     Host {
-        /// As it is to be.
         record: Box<HostRecord>,
-        /// The version that this is based on.
         expected: Option<Version>,
     },
-    /// A host that is not leased any more. Refused while a lease that keeps its resources has any of it.
+    /// Removes a host. Rejected while any part of it is in a lease that keeps its resources.
     RemoveHost {
-        /// Which.
         id: HostId,
-        /// The version that this is based on.
         expected: Version,
     },
-    /// A new floating IP. Refused if its network has the address already.
+    /// Adds a floating IP. Rejected if its network already has the address.
     AddFloatingIp(FloatingIpRecord),
-    /// A floating IP that is not leased any more. Refused while a lease that keeps its resources has it.
+    /// Removes a floating IP. Rejected while a lease that keeps its resources has it.
     RemoveFloatingIp(FloatingIpId),
-    /// A flavor, new or changed.
+    /// Adds or replaces a flavor.
     Flavor(FlavorRecord),
-    /// A flavor that is not offered any more.
     RemoveFlavor(String),
-    /// The visibility of a property.
+    /// Sets the visibility of a property.
     Property(PropertyRecord),
-    /// Projects whose instances are preemptible; nothing new if that pattern is there.
+    /// Adds a pattern of projects whose instances are preemptible, or replaces its record.
     PreemptibleProject(PreemptibleProjectRecord),
-    /// The pattern is there no more.
     RemovePreemptibleProject(ProjectPattern),
-    /// An instance, new or changed.
+    /// Adds or changes an instance.
     Instance {
-        /// As it is to be.
         record: Box<InstanceRecord>,
-        /// The version that this is based on.
         expected: Option<Version>,
     },
-    /// An instance of which nothing is left.
+    /// Deletes the record of an instance.
     ForgetInstance {
-        /// Which.
         id: GuestId,
-        /// The version that this is based on.
         expected: Version,
     },
 }
 
 impl Write {
-    /// The lease that it writes, and what becomes of that: nothing if it is forgotten.
+    /// The lease that is written and its new record; `None` for the record if the lease is forgotten.
     pub fn lease(&self) -> Option<(LeaseId, Option<&LeaseRecord>)> {
         match self {
             Self::Lease { record, .. } => Some((record.lease.id, Some(record))),
@@ -102,36 +84,33 @@ impl Write {
     }
 }
 
-/// By lease, what becomes of it in the end: nothing of one that is forgotten. A commit may write it more than once.
+/// Final record of each written lease; `None` if the lease is forgotten. A commit can write a lease more than
+/// once.
 pub fn leases_after(writes: &[Write]) -> BTreeMap<LeaseId, Option<&LeaseRecord>> {
     writes.iter().filter_map(Write::lease).collect()
 }
 
-/// What happens together, or not at all.
+/// Changes that are written together or not at all.
 ///
-/// Leases give up first what they do not have any more, then hosts and addresses come and go, then leases take
-/// what is new to them. So hosts can change hands within one commit, and a host can go together with the lease
-/// that had it, whatever the order of writes. Versions are compared in the order of writes.
+/// Leases first release the hosts and addresses that they give up, then hosts and addresses are added and
+/// removed, then leases take new ones. So hosts can change hands within one commit, and a host can be removed
+/// together with the lease that had it, in any order of writes. Versions are compared in the order of writes.
 #[derive(Clone, Debug)]
 pub struct Commit {
-    /// When: the time of all records in it.
+    /// The time of all records in the commit.
     pub at: Timestamp,
-    /// Changes, in this order.
     pub writes: Vec<Write>,
-    /// Who did it, if somebody did.
     pub audit: Vec<AuditRecord>,
-    /// Whom to tell what.
     pub notifications: Vec<NewNotification>,
-    /// The key of the request, if it came with one.
+    /// The idempotency key of the request, if it had one.
     pub idempotency: Option<IdempotencyRecord>,
-    /// What it means for usage.
     pub usage: Entries,
-    /// Times that hosts were off for, which are over now.
+    /// Periods in which hosts were off, which end with this commit.
     pub slept: Vec<Sleep>,
 }
 
 impl Commit {
-    /// A commit of nothing yet.
+    /// An empty commit.
     pub fn new(at: Timestamp) -> Self {
         Self {
             at,

@@ -1,9 +1,10 @@
-//! Plain records: those that nothing else in a store refers to. Stores keep them as documents: all kinds in one table, each
+//! Plain records: no other record refers to them. Stores keep them as documents: all kinds in one table, each
 //! row with the name of its kind, an identifier and JSON.
 //!
-//! Stores and the model know no kinds; this module does. A new kind needs its record, its JSON (`encoding/document.rs`), a
-//! line in each `match` here, its variants of [`Write`], and its lists in [`Snapshot`] and [`Delta`](crate::Delta), but no
-//! migration: services that do not know a kind leave its documents alone. If they must not, a migration raises
+//! Only this module knows the kinds; stores and the model don't. A new kind needs its record, its JSON
+//! (`encoding/document.rs`), a line in each `match` here, its variants of [`Write`], and its lists in
+//! [`Snapshot`] and [`Delta`](crate::Delta). It needs no migration, because services that don't know a kind
+//! leave its documents alone. If such services must not run anymore, a migration raises
 //! `compatibility.oldest`.
 
 use std::fmt;
@@ -26,10 +27,9 @@ pub enum DocumentKind {
 }
 
 impl DocumentKind {
-    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Flavor, Self::Property, Self::PreemptibleProject];
 
-    /// Its name, as stores have it.
+    /// Name of the kind in databases.
     pub fn name(self) -> &'static str {
         match self {
             Self::Flavor => "flavor",
@@ -38,27 +38,24 @@ impl DocumentKind {
         }
     }
 
-    /// The kind of that name, if this version knows it.
+    /// The kind with this name. `None` if this version doesn't know it.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The record of that kind and identifier.
     pub fn key(self, id: impl Into<String>) -> DocumentKey {
         DocumentKey { kind: self, id: id.into() }
     }
 }
 
-/// A plain record by its kind and identifier. No two have the same.
+/// Kind and identifier of a plain record, together unique.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DocumentKey {
-    /// Its kind.
     pub kind: DocumentKind,
-    /// Its identifier.
     pub id: String,
 }
 
-/// As errors name it.
+/// The record's name in errors.
 impl fmt::Display for DocumentKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let id = &self.id;
@@ -73,16 +70,12 @@ impl fmt::Display for DocumentKey {
 /// A plain record of any kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Document {
-    /// A flavor.
     Flavor(FlavorRecord),
-    /// A property.
     Property(PropertyRecord),
-    /// Projects whose instances are preemptible.
     PreemptibleProject(PreemptibleProjectRecord),
 }
 
 impl Document {
-    /// Its kind and identifier.
     pub fn key(&self) -> DocumentKey {
         match self {
             Self::Flavor(record) => DocumentKind::Flavor.key(&record.id),
@@ -102,7 +95,7 @@ impl Document {
         }
     }
 
-    /// The record that a row of these three columns is; nothing if this version does not know its kind.
+    /// Parses a row with these columns. `None` if this version doesn't know the kind.
     pub fn read(kind: &str, id: String, body: &str) -> Result<Option<Self>, Unreadable> {
         let read = |kind| {
             Ok(match kind {
@@ -117,24 +110,24 @@ impl Document {
     }
 }
 
-/// What becomes of a plain record.
+/// A change of a plain record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentChange {
-    /// It is entered, or replaces the record of its kind and identifier.
+    /// Adds the record, or replaces the one with its kind and identifier.
     Put(Document),
-    /// It is removed. Refused if there is none.
+    /// Removes the record. Rejected if it doesn't exist.
     Remove(DocumentKey),
 }
 
 impl CommitError {
-    /// A plain record is gone.
+    /// The plain record no longer exists.
     pub fn stale_document(key: &DocumentKey) -> Self {
         Self::Stale { what: key.to_string() }
     }
 }
 
 impl Write {
-    /// The change of a plain record that it is, if it is one.
+    /// The change of a plain record; `None` if the write changes something else.
     pub fn document(&self) -> Option<DocumentChange> {
         use DocumentChange::{Put, Remove};
         Some(match self {
@@ -159,7 +152,6 @@ impl Write {
     }
 }
 
-/// Enters it.
 impl From<Document> for Write {
     fn from(document: Document) -> Self {
         match document {
@@ -171,7 +163,7 @@ impl From<Document> for Write {
 }
 
 impl Snapshot {
-    /// All plain records, by kind.
+    /// All plain records, grouped by kind.
     pub fn documents(&self) -> impl Iterator<Item = Document> + use<'_> {
         let flavors = self.flavors.iter().cloned().map(Document::Flavor);
         let properties = self.properties.iter().cloned().map(Document::Property);
@@ -179,7 +171,7 @@ impl Snapshot {
         flavors.chain(properties).chain(projects)
     }
 
-    /// Adds a plain record after the others of its kind.
+    /// Appends a plain record to the list of its kind.
     pub fn add_document(&mut self, document: Document) {
         match document {
             Document::Flavor(record) => self.flavors.push(record),

@@ -1,4 +1,4 @@
-//! What has changed since somebody looked last: how several services on one store know of each other's commits.
+//! Change feed: services that share a store learn of each other's commits from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,107 +11,91 @@ use crate::{
     InstanceRecord, LeaseRecord, PreemptibleProjectRecord, PropertyRecord, Snapshot, Write,
 };
 
-/// How far back changes are known at least, in revisions. Who is further behind loads everything, which is
-/// hardly slower then.
+/// Minimum number of revisions whose changes a store knows. A service that is further behind loads
+/// everything, which is hardly slower by then.
 pub const KEPT_REVISIONS: u64 = 10_000;
 
 /// A state of the store. Every commit makes a new one.
 ///
-/// Revisions become visible in order: who reads one sees everything that those before it have brought, and will
-/// never see anything come in with a lower number.
+/// Revisions become visible in order: a reader sees all changes of earlier revisions, and a lower number
+/// never appears later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Revision {
-    /// Rises by one each time.
+    /// Rises by one with each revision.
     pub number: u64,
-    /// Drawn again each time by stores that could lose what they showed, as one does that is restored from a
-    /// backup, or whose standby takes over before it knew of everything. Two histories then count alike, but
-    /// are told apart by this.
+    /// Drawn again for each revision by stores that can lose revisions they already showed. This happens when
+    /// a backup is restored, or when a standby takes over before it is up to date. Both histories then use
+    /// the same numbers, and only the mark tells them apart.
     pub mark: u128,
 }
 
-/// What a commit made of which revision. Who knew everything `from`, and what was committed, knows
-/// everything `to`; who knew another revision has missed something.
+/// The revisions before and after a commit. A service at `from` that applies its own commit is at `to`. A
+/// service at any other revision has missed something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advance {
-    /// The revision before it.
     pub from: Revision,
-    /// The revision that it made.
     pub to: Revision,
 }
 
-/// A record by what it is known by.
+/// Identifier of a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecordKey {
-    /// A lease.
     Lease(LeaseId),
-    /// A host.
     Host(HostId),
-    /// A floating IP.
     FloatingIp(FloatingIpId),
-    /// A plain record.
     Document(DocumentKey),
-    /// An instance.
     Instance(GuestId),
-    /// A free pool.
     FreePool(FreePoolId),
-    /// What became of a step.
+    /// History of a step.
     Step(Action),
 }
 
-/// What has changed since a revision.
+/// Changes since a revision.
 #[derive(Clone, Debug)]
 pub enum Changes {
-    /// These records.
     Delta(Box<Delta>),
-    /// It is not known any more: too much has happened, or the store has another history. Load everything.
+    /// The changes aren't known anymore, because there were too many or the store has another history. Load
+    /// everything.
     Reload,
 }
 
-/// Records that have changed, as they are now; none of those that are gone.
+/// Changed records in their current state; `None` if they were removed.
 ///
-/// To be taken over together: within one commit, hosts change hands in any order.
+/// Apply them together: within one commit, hosts change hands in any order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delta {
-    /// The revision that it leads to.
+    /// Revision that the delta leads to.
     pub revision: Revision,
-    /// Leases.
     pub leases: BTreeMap<LeaseId, Option<LeaseRecord>>,
-    /// Hosts.
     pub hosts: BTreeMap<HostId, Option<HostRecord>>,
-    /// Floating IPs.
     pub floating_ips: BTreeMap<FloatingIpId, Option<FloatingIpRecord>>,
-    /// Flavors, by identifier.
+    /// By identifier.
     pub flavors: BTreeMap<String, Option<FlavorRecord>>,
-    /// Properties, by name.
+    /// By name.
     pub properties: BTreeMap<String, Option<PropertyRecord>>,
-    /// Projects whose instances are preemptible, by pattern.
+    /// By pattern.
     pub preemptible_projects: BTreeMap<String, Option<PreemptibleProjectRecord>>,
-    /// Instances.
     pub instances: BTreeMap<GuestId, Option<InstanceRecord>>,
-    /// Free pools.
     pub free_pools: BTreeMap<FreePoolId, Option<FreePoolRecord>>,
-    /// What became of steps.
     pub steps: BTreeMap<Action, StepHistory>,
 }
 
-/// What became of one step; nothing of one that was forgotten.
+/// History of a step; empty if it was forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepHistory {
-    /// Its failures, if it has not succeeded since.
+    /// Failures since the last success. `None` if the step has succeeded since.
     pub failures: Option<Failures>,
-    /// When it succeeded, if that is kept.
+    /// Time of the success, if it is kept.
     pub done: Option<Timestamp>,
 }
 
 impl StepHistory {
-    /// What a history says of a step.
     pub fn of(action: Action, history: &History) -> Self {
         Self { failures: history.failures.get(&action).cloned(), done: history.done.get(&action).copied() }
     }
 }
 
 impl Write {
-    /// The record that it changes.
     pub fn key(&self) -> RecordKey {
         match self {
             Self::Lease { record, .. } => RecordKey::Lease(record.lease.id),
@@ -136,14 +120,13 @@ impl Write {
 }
 
 impl Commit {
-    /// The records that it changes.
     pub fn keys(&self) -> BTreeSet<RecordKey> {
         self.writes.iter().map(Write::key).collect()
     }
 }
 
 impl Delta {
-    /// What these records are in a snapshot that has all of them that there are.
+    /// The current state of these records. `snapshot` must contain all of them that exist.
     pub fn of(keys: impl IntoIterator<Item = RecordKey>, snapshot: Snapshot) -> Self {
         let mut delta = Self { revision: snapshot.revision, ..Self::default() };
         let mut documents = BTreeMap::new();
@@ -184,7 +167,7 @@ impl Delta {
         delta
     }
 
-    /// Says what a plain record is now: nothing if it is gone.
+    /// Sets the current state of a plain record; `None` if it was removed.
     pub(crate) fn set_document(&mut self, DocumentKey { kind, id }: DocumentKey, document: Option<Document>) {
         match document {
             Some(Document::Flavor(record)) => drop(self.flavors.insert(id, Some(record))),
@@ -201,7 +184,7 @@ impl Delta {
     }
 }
 
-/// Enters records where they are asked for.
+/// Fills in records whose keys are wanted.
 fn fill<K: Ord, R>(
     wanted: &mut BTreeMap<K, Option<R>>,
     records: impl IntoIterator<Item = R>,

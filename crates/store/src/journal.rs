@@ -13,14 +13,12 @@ use crate::{AuditRecord, NewNotification, StoreError};
 pub enum Journal {
     /// Audit records of users who aren't administrators.
     Audit,
-    /// Notifications.
     Notifications,
     /// Audit records that expire by age only ([`AuditRecord::protected`]).
     ProtectedAudit,
 }
 
 impl Journal {
-    /// All journals.
     pub const ALL: [Self; 3] = [Self::Audit, Self::Notifications, Self::ProtectedAudit];
 
     /// The name in databases and logs.
@@ -52,7 +50,6 @@ impl fmt::Display for Journal {
 /// Size of one project's records in a journal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JournalSize {
-    /// The journal.
     pub journal: Journal,
     /// The project. Its name is empty for records without a project.
     pub project: ProjectId,
@@ -112,11 +109,11 @@ pub fn to_remove(records: &[(u64, u64)], excess: u64, part: WriteSize) -> &[(u64
 /// Size of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Bytes of the database; 0 if it is not known.
+    /// Bytes of the database; 0 if unknown.
     pub bytes: u64,
     /// Unused bytes of the database.
     pub free_bytes: u64,
-    /// Records by kind, of the kinds that are not kept in memory. May be estimates.
+    /// Number of records by kind, for kinds that aren't kept in memory. Can be estimates.
     pub records: BTreeMap<&'static str, u64>,
 }
 

@@ -1,25 +1,37 @@
-//! What must survive: the records of the leasing service, and the trait of the stores that keep them.
+//! The records of the leasing service, and the [`Store`] trait of the databases that keep them.
 //!
-//! A store has the last word on bookings: [`Store::commit`] refuses a commit that would put a host into two
-//! leases at the same instant, or more slots on it than fit, whatever whoever decided believed. It does so by
-//! its schema, not by asking first. Everything in a commit happens or nothing does: the leases, the audit
-//! record, the notifications, and the key that makes a repeated request harmless.
+//! A service decides on a [`Snapshot`] in memory, and the store has the last word: [`Store::commit`] rejects
+//! a commit that would put a host into two leases at once, or more slots on a host than fit, even if the
+//! service's snapshot was out of date. Databases enforce this by their schema, not by a query before the
+//! write.
 //!
-//! What is stored:
-//! - free pools, hosts, floating IPs, flavors, properties, projects of preemptible instances, leases, instances: [`Snapshot`], read whole when a service starts;
-//! - what was changed last: [`Changes`], by which services that share a store know of each other's commits;
-//! - who leads in a role that only one should have;
-//! - steps that failed or are claimed: [`Claim`], [`Finished`], which is what a planner remembers
+//! ```text
+//! load ──► Snapshot ──decide──► Commit ──commit──► Advance           the deciding service
+//!             ▲                                      │
+//!             └──────── Delta ◄──changes_since───────┘               all services that share the store
+//! ```
+//!
+//! A [`Commit`] is written as a whole or not at all: records, audit records, notifications, usage, and the
+//! idempotency key that makes a repeated request harmless.
+//!
+//! A store contains:
+//! - free pools, hosts, floating IPs, flavors, properties, projects of preemptible instances, leases and
+//!   instances, which a service loads when it starts ([`Snapshot`]);
+//! - recent changes ([`Changes`]), by which services that share a store learn of each other's commits;
+//! - the leader of each role that only one service should have;
+//! - claims and results of steps ([`Claim`], [`Finished`]), which are the planner's memory
 //!   ([`leases::plan::History`]);
-//! - notifications in the order of their commits, with how far each listener has read;
+//! - notifications in the order of their commits, and how far each listener has read;
 //! - the audit log;
-//! - usage: spans of time in which something was held, and what happened ([`leases::usage`]);
+//! - usage: spans of time in which something was held, and events ([`leases::usage`]);
 //! - counts of refused requests ([`RefusalRecord`]);
-//! - occupancy: what was seen of the hosts of leases, and when ([`leases::occupants`]);
-//! - keys of requests that were served ([`IdempotencyRecord`]);
-//! - keys that tokens are signed with, and tokens that were revoked ([`TokenState`]).
+//! - occupancy: observations of leased hosts over time ([`leases::occupants`]);
+//! - idempotency keys of served requests ([`IdempotencyRecord`]);
+//! - keys that sign tokens, and revoked tokens ([`TokenState`]).
 //!
-//! [`memory::MemoryStore`] is the model: the same promises in memory. [`conformance`] holds every store to them.
+//! Start reading at [`Store`] and [`Commit`]; [`booking`] has the comparison behind the check for double
+//! bookings. [`memory::MemoryStore`] is the model: it keeps the same promises in memory. [`conformance`]
+//! tests that every store keeps them.
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
@@ -70,192 +82,166 @@ pub use crate::refusals::{REFUSAL_RECORDS, RefusalFilter, RefusalRecord, most_re
 pub use crate::token::{Revocation, TokenKey, TokenState};
 pub use crate::write_size::{TooLarge, WriteLimits, WriteSize, lease_text};
 
-/// Everything that a service keeps in memory.
+/// All records that a service keeps in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// The revision that this is.
     pub revision: Revision,
     /// All free pools that have a record.
     pub free_pools: Vec<FreePoolRecord>,
-    /// All hosts that may be leased.
+    /// All hosts that can be leased.
     pub hosts: Vec<HostRecord>,
-    /// All floating IPs that may be leased.
+    /// All floating IPs that can be leased.
     pub floating_ips: Vec<FloatingIpRecord>,
-    /// All flavors.
     pub flavors: Vec<FlavorRecord>,
-    /// Properties that were given a visibility.
+    /// Properties whose visibility was set.
     pub properties: Vec<PropertyRecord>,
     /// Projects whose instances are preemptible, by pattern.
     pub preemptible_projects: Vec<PreemptibleProjectRecord>,
-    /// All leases that were not forgotten.
+    /// All leases that weren't forgotten.
     pub leases: Vec<LeaseRecord>,
-    /// All instances that were not forgotten.
+    /// All instances that weren't forgotten.
     pub instances: Vec<InstanceRecord>,
-    /// What became of steps.
     pub history: History,
 }
 
-/// Why nothing was committed.
+/// Reason why a commit failed. It changed nothing, except possibly with [`CommitError::Store`].
 #[derive(Debug, Error)]
 pub enum CommitError {
-    /// A record is not of the version that the change is based on. Load it, and decide again.
+    /// The record is gone or has another version than the change is based on. Load it and decide again.
     #[error("{what} has been changed by somebody else")]
-    Stale {
-        /// Which record.
-        what: String,
-    },
-    /// A host or an address would be in two leases at once. Load, and decide again.
+    Stale { what: String },
+    /// A host or an address would be in two leases at once. Load and decide again.
     #[error("{what} is taken at that time")]
-    Taken {
-        /// What.
-        what: String,
-    },
-    /// More slots than a host has room for. Load, and decide again.
+    Taken { what: String },
+    /// More slots than the host has capacity for. Load and decide again.
     #[error("host {0} has no room for that at that time")]
     NoRoom(HostId),
-    /// The host or address is still in use, so it cannot be removed.
+    /// The host, address or free pool is still in use, so it can't be removed.
     #[error("{what} is reserved")]
-    InUse {
-        /// What.
-        what: String,
-    },
-    /// There is one already: a floating IP with that address, a host of that name.
+    InUse { what: String },
+    /// There already is a floating IP with that address, or a host or free pool with that name.
     #[error("{what} already exists")]
-    Exists {
-        /// What.
-        what: String,
-    },
-    /// A request with that key was served before.
+    Exists { what: String },
+    /// A request with that key was already served.
     #[error("the request with the key {0} was served before")]
     Repeated(String),
-    /// It is more than a request may write.
+    /// The commit exceeds the limits of a request.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// It is not known whether it was committed. Load, and look.
+    /// It is unknown whether the commit was written. Load and check.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// The words for what is in the way, alike in all stores.
+/// Constructors that make all stores use the same wording.
 impl CommitError {
-    /// A lease is not of the version expected.
     pub fn stale_lease(id: LeaseId) -> Self {
         Self::Stale { what: format!("lease {id}") }
     }
 
-    /// A host is not of the version expected, or gone.
     pub fn stale_host(id: HostId) -> Self {
         Self::stale_subject(Subject::Host(id))
     }
 
-    /// An instance is not of the version expected, or gone.
     pub fn stale_instance(id: GuestId) -> Self {
         Self::Stale { what: format!("instance {id}") }
     }
 
-    /// A free pool is not of the version expected, or gone.
     pub fn stale_free_pool(id: FreePoolId) -> Self {
         Self::Stale { what: format!("free pool {id}") }
     }
 
-    /// A free pool cannot be removed.
     pub fn free_pool_in_use(id: FreePoolId) -> Self {
         Self::InUse { what: format!("free pool {id}") }
     }
 
-    /// Another free pool has that name.
     pub fn free_pool_exists(name: &str) -> Self {
         Self::Exists { what: format!("a free pool named {name}") }
     }
 
-    /// A host or an address is gone.
     pub fn stale_subject(subject: Subject) -> Self {
         Self::Stale { what: subject.to_string() }
     }
 
-    /// A host or an address is in another lease.
     pub fn taken(subject: Subject) -> Self {
         Self::Taken { what: subject.to_string() }
     }
 
-    /// Slots do not fit.
     pub fn no_room(subject: Subject) -> Self {
         match subject {
             Subject::Host(id) => Self::NoRoom(id),
-            // An address has no slots, so there cannot be too many of them.
+            // An address has no slots that could exceed its capacity.
             Subject::FloatingIp(_) => Self::taken(subject),
         }
     }
 
-    /// A host or an address cannot be removed.
     pub fn in_use(subject: Subject) -> Self {
         Self::InUse { what: subject.to_string() }
     }
 
-    /// Another host has that name.
     pub fn host_exists(name: &str) -> Self {
         Self::Exists { what: format!("a host named {name}") }
     }
 
-    /// The network has that address, or there is one of that identifier.
+    /// The network already has the address, or the identifier is taken.
     pub fn floating_ip_exists(ip: &FloatingIp) -> Self {
         Self::Exists { what: format!("floating IP {} of network {}", ip.address, ip.network.0) }
     }
 }
 
-/// The store does not work.
+/// Failure of the store itself.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// It cannot be reached, is full, or broke off.
+    /// The store can't be reached, is full, or failed during the operation.
     #[error("the store is not available: {0}")]
     Unavailable(String),
-    /// The clock of who uses it is wrong, or its own is.
+    /// The clock of the service or of the store is wrong.
     #[error(
         "the clocks of this service and of its store are {skew:#} apart; {bound:#} is the most that is allowed"
     )]
     ClockSkew {
-        /// How far the service's is ahead.
+        /// Amount by which the service's clock is ahead.
         skew: SignedDuration,
-        /// The most that it may be.
+        /// Maximum that is allowed.
         bound: SignedDuration,
     },
-    /// Nothing may be changed before something is set right, or an operator says that it is right: the clock of the
-    /// machine, or which store the fleet belongs to.
+    /// Changes are suspended until a problem is fixed, or until an operator confirms that all is well. The
+    /// cause is the machine's clock, or doubt about which store the fleet belongs to.
     #[error("{0}")]
     Suspended(String),
-    /// What it holds makes no sense.
+    /// The contents of the store are invalid.
     #[error("the store holds something that cannot be read: {0}")]
     Corrupt(String),
 }
 
 impl StoreError {
-    /// A store has no place for the record of that change, which must not be lost without a word.
+    /// The store can't keep the record of this change, which must not be lost silently.
     pub fn no_place_for(write: &Write) -> Self {
         Self::Unavailable(format!("it has no place for {:?}", write.key()))
     }
 }
 
-/// What the clock of a machine showed when it was right.
+/// Time on a machine's clock when the clock was right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockMark {
-    /// What it showed.
+    /// Time that the clock showed.
     pub at: Timestamp,
-    /// How long the machine had been running by then.
+    /// Uptime of the machine at that time.
     pub steady: SignedDuration,
-    /// Which run of the machine that was.
+    /// Identifies the boot of the machine.
     pub boot: String,
 }
 
-/// Which store it is, and how far it is.
+/// Identity of a store, and how far it has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Drawn when the store was made, and taken along into a copy; none if the store is not kept.
+    /// Drawn when the store is created, and kept by its copies. `None` if the store isn't persistent.
     pub id: Option<String>,
-    /// The highest fence that was given out.
+    /// Highest fence ever given out.
     pub last_fence: u64,
 }
 
-/// Who carries out steps: one running service.
+/// A running service that carries out steps.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder(pub String);
 
@@ -265,44 +251,44 @@ impl fmt::Display for Holder {
     }
 }
 
-/// The right to carry out a step, until somebody else may try.
+/// The right to carry out a step, until another service may try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// The step.
     pub action: Action,
-    /// Counts claims: of two claims of a step, the one with the higher number is the valid one. No number is
-    /// given twice, not even to different steps.
+    /// Number of the claim. Of two claims of a step, the one with the higher number is valid. No number is
+    /// given out twice, not even for different steps.
     pub fence: u64,
 }
 
-/// What became of a step that was claimed.
+/// Result of a claimed step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// The claim it was carried out under. If the step was claimed again since, nothing is recorded.
+    /// The claim under which the step was carried out. If the step was claimed again since, the result isn't
+    /// recorded.
     pub claim: Claim,
-    /// How it ended.
+    /// `Err` contains the error message.
     pub result: Result<(), String>,
 }
 
-/// A store. All times are given by the caller, and kept to the microsecond.
+/// A store. Callers pass in all times, which are kept to the microsecond.
 #[async_trait]
 pub trait Store: fmt::Debug + Send + Sync {
-    /// Reads everything, as of one instant.
+    /// Loads all records as of one instant.
     async fn load(&self) -> Result<Snapshot, StoreError>;
 
-    /// What has changed since that revision.
+    /// Changes since that revision.
     async fn changes_since(&self, revision: Revision) -> Result<Changes, StoreError>;
 
-    /// Waits until the store is of another revision than that. It may also return when it still is: whoever
-    /// waits looks by [`Store::changes_since`].
+    /// Waits until the store has another revision than that. Can return early, so the caller must check with
+    /// [`Store::changes_since`].
     async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError>;
 
-    /// Commits all of it or nothing.
+    /// Writes the whole commit or nothing.
     async fn commit(&self, commit: &Commit) -> Result<Advance, CommitError>;
 
-    /// Claims steps for `holder` until `until`: those that nobody has claimed, or whose claim is over `now`.
-    /// Returns the claims that it got, in the order given. In a store that several services use, claims survive the
-    /// service that holds them.
+    /// Claims steps for `holder` until `until` if they are unclaimed, or if their claims have expired at
+    /// `now`. Returns the granted claims, in the order given. In a store that several services use, claims
+    /// survive the service that holds them.
     async fn claim(
         &self,
         actions: &[Action],
@@ -311,26 +297,27 @@ pub trait Store: fmt::Debug + Send + Sync {
         until: Timestamp,
     ) -> Result<Vec<Claim>, StoreError>;
 
-    /// Renews claims: they hold until `until`. Returns those that were renewed. A claim is refused if its step was
-    /// finished, released, or claimed again; one that is over but was not claimed again is renewed.
+    /// Extends claims to `until`. Returns the renewed ones. A claim isn't renewed if its step was finished,
+    /// released, or claimed again. Expiry alone doesn't prevent renewal.
     async fn renew_claims(&self, claims: &[Claim], until: Timestamp) -> Result<Vec<Claim>, StoreError>;
 
-    /// Records what became of steps ([`History::succeeded`], [`History::failed`]) and gives up their claims.
-    /// Makes a revision if the history has become another.
+    /// Records results of steps ([`History::succeeded`], [`History::failed`]) and gives up their claims.
+    /// Makes a revision if the history changes.
     async fn finish(&self, finished: &[Finished], now: Timestamp) -> Result<Option<Advance>, StoreError>;
 
-    /// Gives up all claims of a holder but those that it knows of: none if it has just started. Others it may have
-    /// been granted without hearing of it.
+    /// Gives up all claims of a holder, except the `known` ones. This finds claims that were granted but not
+    /// heard of. A service that has just started knows no claims.
     async fn release_claims(&self, holder: &Holder, known: &[Claim]) -> Result<(), StoreError>;
 
-    /// Forgets the history of these steps: their leases are gone. Makes a revision if there was any.
+    /// Deletes the history of steps whose leases are gone. Makes a revision if there was any.
     async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError>;
 
-    /// Whether `holder` leads in that role until `until`, because nobody else does at `now`. Who leads prolongs
-    /// it in time, or gives it up by an `until` that is not after `now`.
+    /// Makes `holder` the leader of `role` until `until`, unless another holder leads at `now`. Returns
+    /// whether `holder` leads. A leader calls this again in time to stay, or with an `until` that isn't after
+    /// `now` to resign.
     ///
-    /// This is for work that is wasted if it is done twice, not for work that is wrong then: a leader that was
-    /// held up may not know that it leads no more.
+    /// Use this for work that is wasted if done twice, not for work that would be wrong: a leader that was
+    /// held up may not know that it no longer leads.
     async fn lead(
         &self,
         role: &str,
@@ -339,29 +326,28 @@ pub trait Store: fmt::Debug + Send + Sync {
         until: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// What time it is in the store, if it has a clock other than the caller's: all who share the store can
-    /// compare theirs with it.
+    /// The store's time, if its clock isn't the caller's. Services that share the store can compare their
+    /// clocks with it.
     async fn now(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// What the clock of the machine showed when it was last noted. Only a store without a clock of its own keeps that.
+    /// The last recorded mark of the machine's clock. Only a store without a clock of its own keeps one.
     async fn clock_mark(&self) -> Result<Option<ClockMark>, StoreError> {
         Ok(None)
     }
 
-    /// Notes what the clock of the machine shows.
     async fn set_clock_mark(&self, _mark: &ClockMark) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Which store it is, if it can tell.
+    /// Which store this is; `None` if it can't tell.
     async fn origin(&self) -> Result<Option<Origin>, StoreError> {
         Ok(None)
     }
 
-    /// Gives out a fence to nobody, so that this store counts as one that has been used; returns it.
+    /// Gives out a fence that isn't for any step, so the store counts as used. Returns the fence.
     async fn take_fence(&self) -> Result<u64, StoreError>;
 
-    /// What was answered to the request with that key, if it was made less than a day before `now`.
+    /// Record of the request with this key, if it was made less than a day before `now`.
     async fn idempotent(
         &self,
         project: &ProjectId,
@@ -369,8 +355,8 @@ pub trait Store: fmt::Debug + Send + Sync {
         now: Timestamp,
     ) -> Result<Option<IdempotencyRecord>, StoreError>;
 
-    /// Notifications after that number, oldest first; only the project's own if one is given. Those of other projects
-    /// cost nothing then.
+    /// Notifications after number `after`, oldest first. With a project, only the project's own;
+    /// notifications of other projects then cost nothing.
     async fn notifications(
         &self,
         project: Option<&ProjectId>,
@@ -378,18 +364,18 @@ pub trait Store: fmt::Debug + Send + Sync {
         limit: u32,
     ) -> Result<Vec<Notification>, StoreError>;
 
-    /// The highest number that a notification was given; 0 at first.
+    /// Highest number given to a notification; 0 at first.
     async fn last_notification(&self) -> Result<u64, StoreError>;
 
-    /// The number of the last notification that this listener has been told; 0 at first.
+    /// Number of the last notification that this listener was told; 0 at first.
     async fn delivered(&self, listener: &str) -> Result<u64, StoreError>;
 
-    /// Notes how far a listener has been told; never back.
+    /// Records how far a listener was told. Never moves back.
     async fn set_delivered(&self, listener: &str, number: u64) -> Result<(), StoreError>;
 
-    /// Forgets notifications, audit records and keys of requests from before that time, the oldest first and at most so
-    /// many of each kind. Notifications that some listener has not been told are kept until they are from before the
-    /// other time. Says whether there may be more to forget.
+    /// Deletes notifications, audit records and idempotency keys from before `before`, oldest first and at
+    /// most `limit` of each kind. Notifications that some listener wasn't told are kept until they are from
+    /// before `undelivered`. Returns whether there may be more to delete.
     async fn prune(&self, before: Timestamp, undelivered: Timestamp, limit: u32) -> Result<bool, StoreError>;
 
     /// Adds records that were written since the last call to the project sizes of journals, at most `limit` records of
@@ -414,11 +400,11 @@ pub trait Store: fmt::Debug + Send + Sync {
         part: WriteSize,
     ) -> Result<Trimmed, StoreError>;
 
-    /// The last audit records, newest first.
+    /// The last `limit` audit records, newest first.
     async fn audit(&self, limit: u32) -> Result<Vec<AuditRecord>, StoreError>;
 
-    /// Such audit records, newest first, with their numbers: later ones have higher numbers. Only those before
-    /// that number, if one is given.
+    /// Audit records that match the filter, newest first, with their numbers. Later records have higher
+    /// numbers. With `before`, only records below that number.
     async fn audit_page(
         &self,
         filter: &AuditFilter,
@@ -426,13 +412,14 @@ pub trait Store: fmt::Debug + Send + Sync {
         limit: u32,
     ) -> Result<Vec<(u64, AuditRecord)>, StoreError>;
 
-    /// Usage, summed as [`leases::usage::sums`] does; in the order of sums.
+    /// Usage, summed and ordered as by [`leases::usage::sums`].
     async fn usage(&self, query: &Query) -> Result<Vec<Sum>, StoreError>;
 
-    /// All spans of usage that are open, in the order of their [keys](Span::key).
+    /// All open spans of usage, ordered by their [keys](Span::key).
     async fn open_usage(&self) -> Result<Vec<Span>, StoreError>;
 
-    /// Such events of usage after that number, oldest first, with their numbers: later commits have higher ones.
+    /// Usage events after number `after` that match the filter, oldest first, with their numbers. Later
+    /// commits have higher numbers.
     async fn usage_events(
         &self,
         filter: &UsageFilter,
@@ -440,36 +427,37 @@ pub trait Store: fmt::Debug + Send + Sync {
         limit: u32,
     ) -> Result<Vec<(u64, Event)>, StoreError>;
 
-    /// Times that hosts were off for that touch that time and are over, in the order in which they ended.
+    /// Periods in which hosts were off that have ended and touch `period`, in the order in which they ended.
+    /// A period that ends when `period` starts is included.
     async fn sleeps(&self, period: &Window) -> Result<Vec<Sleep>, StoreError>;
 
-    /// When hosts were leased or guests ran there, as usage has it, as far as it touches that time: each host and each
-    /// window once, by host, start and end. What is open ends as it is planned.
+    /// Windows in which hosts were leased or ran guests, according to usage, if they overlap `period`. Each
+    /// host and window is listed once, ordered by host, start and end. Open spans end at their planned end.
     async fn held_hosts(&self, period: &Window) -> Result<Vec<(HostId, Window)>, StoreError>;
 
-    /// Adds refused requests to those on record. Then removes the oldest records of these projects beyond
+    /// Adds refused requests to the counts. Then removes the oldest records of these projects beyond
     /// [`REFUSAL_RECORDS`] each.
     async fn add_refusals(&self, refusals: &[RefusalRecord]) -> Result<(), StoreError>;
 
-    /// Refused requests, summed as [`most_refused`] does.
+    /// Refused requests, summed as by [`most_refused`].
     async fn refusals(&self, filter: &RefusalFilter, kinds: u32) -> Result<Vec<(Shortage, u64)>, StoreError>;
 
-    /// Forgets usage that is over, its events, times that hosts were off for, and refused requests, from before that time,
-    /// at most so many of each kind. Says whether there may be more to forget.
+    /// Deletes usage that has ended, usage events, periods in which hosts were off, and refused requests, all
+    /// from before `before` and at most `limit` of each kind. Returns whether there may be more to delete.
     async fn prune_usage(&self, before: Timestamp, limit: u32) -> Result<bool, StoreError>;
 
-    /// Records what was seen of the hosts of leases. An interval that isn't open is not closed, and one that is open is not
-    /// opened again.
+    /// Records observations of leased hosts. Closing an interval that isn't open has no effect, nor does
+    /// opening one that is open.
     async fn record_occupancy(&self, changes: &occupants::Changes) -> Result<(), StoreError>;
 
     /// All open intervals of occupancy, in the order in which they were opened.
     async fn open_occupancy(&self) -> Result<Vec<Interval>, StoreError>;
 
-    /// The last [`occupants::Changes::seen_until`] that was recorded.
+    /// The last recorded [`occupants::Changes::seen_until`].
     async fn occupancy_seen_until(&self) -> Result<Option<Timestamp>, StoreError>;
 
-    /// Intervals of occupancy of a lease after that number, oldest first, with their numbers: later ones have higher
-    /// numbers.
+    /// Occupancy intervals of a lease after number `after`, oldest first, with their numbers. Later intervals
+    /// have higher numbers.
     async fn occupancy(
         &self,
         lease: LeaseId,
@@ -477,9 +465,9 @@ pub trait Store: fmt::Debug + Send + Sync {
         limit: u32,
     ) -> Result<Vec<(u64, Interval)>, StoreError>;
 
-    /// Deletes intervals of occupancy that ended before that time, and the oldest intervals of projects of leases that have
-    /// more than `most` bytes of them. Open intervals stay. One call deletes at most `limit` of each. Returns whether there
-    /// may be more to delete.
+    /// Deletes occupancy intervals that ended before `before`, and the oldest intervals of projects of leases
+    /// that have more than `most` bytes of them. Open intervals stay. One call deletes at most `limit` of
+    /// each. Returns whether there may be more to delete.
     async fn prune_occupancy(
         &self,
         before: Option<Timestamp>,
@@ -487,32 +475,32 @@ pub trait Store: fmt::Debug + Send + Sync {
         limit: u32,
     ) -> Result<bool, StoreError>;
 
-    /// Gives a bounded amount of space that is not needed any more back to the system, where the store does not do so by
-    /// itself. Says whether there is more.
+    /// Returns a bounded amount of unused space to the system, if the store doesn't do so by itself. Returns
+    /// whether there is more.
     async fn reclaim(&self) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    /// How large it is, as far as that can be told without reading it all. Nothing of what is not known.
+    /// Size of the store, as far as it is known without reading everything. Unknown values are left out.
     async fn sizes(&self) -> Result<Sizes, StoreError> {
         Ok(Sizes::default())
     }
 
-    /// Keys of tokens, and which tokens were revoked. A revocation whose `until` is over may be among them.
+    /// Token keys and revocations. Can include revocations whose `until` has passed.
     async fn tokens(&self) -> Result<TokenState, StoreError>;
 
-    /// Adds a key of tokens, unless there is one of its number, and forgets those with numbers below `oldest`.
+    /// Adds a token key, unless its number exists, and deletes keys with numbers below `oldest`.
     async fn add_token_key(&self, key: &TokenKey, oldest: u32) -> Result<(), StoreError>;
 
-    /// Adds a revocation. Forgets those that were over when it was made, and those of which it is a part.
+    /// Adds a revocation. Deletes revocations that ended before it was made, and the ones that it covers.
     async fn revoke_token(&self, revocation: &Revocation) -> Result<(), StoreError>;
 
-    /// Everything that is in it, as of one instant.
+    /// All contents of the store as of one instant.
     async fn export(&self) -> Result<Archive, StoreError>;
 
-    /// Takes in everything that was in another store, or nothing. It must be empty.
+    /// Imports all contents of another store, or nothing. This store must be empty.
     async fn import(&self, archive: &Archive) -> Result<(), ImportError>;
 
-    /// Whether it can be written to.
+    /// Checks that the store can be written to.
     async fn check(&self) -> Result<(), StoreError>;
 }

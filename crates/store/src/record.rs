@@ -1,4 +1,4 @@
-//! What is kept, record by record.
+//! Records, as stores keep them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,41 +15,35 @@ use leases::terms::FlavorSize;
 use leases::usage::{Event, Occurrence};
 use leases::window::Window;
 
-/// An instance, with what is known of it beside.
+/// An instance and its history of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceRecord {
-    /// The instance.
     pub instance: Instance,
-    /// Counts its changes.
     pub version: Version,
-    /// When it was asked for.
+    /// Time of the request for it.
     pub created_at: Timestamp,
-    /// When it last changed, if it has.
+    /// `None` if it never changed.
     pub updated_at: Option<Timestamp>,
 }
 
-/// A free pool as it is kept. That of hosts for which no other is named has no record until somebody changes it.
+/// A free pool. The default pool has no record until it is changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreePoolRecord {
-    /// The pool.
     pub pool: FreePool,
-    /// Its version.
     pub version: Version,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed, if ever.
+    /// `None` if it never changed.
     pub updated_at: Option<Timestamp>,
 }
 
-/// Counts the changes of a record, from 1.
+/// Version of a record: counts its changes, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
 impl Version {
-    /// Of a record that is new.
+    /// Version of a new record.
     pub const FIRST: Self = Self(1);
 
-    /// After one more change.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
@@ -59,144 +53,117 @@ impl Version {
 /// Text of a request as the client wrote it; responses repeat it (API-lease). Copies share the text.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Wording {
-    /// `hypervisor_properties`.
     pub hypervisor_properties: Option<Arc<str>>,
-    /// `resource_properties`; of a flavor reservation, the flavor as it was, as JSON.
+    /// `resource_properties`. For a flavor reservation, the flavor at that time, as JSON.
     pub resource_properties: Option<Arc<str>>,
 }
 
-/// A lease as it is kept.
+/// A lease and the text of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// The lease.
     pub lease: Lease,
-    /// The words of its reservations; of one without words, none or an empty entry, which is the same.
+    /// Wording of the reservations. A missing entry and an empty one mean the same.
     pub wording: BTreeMap<ReservationId, Wording>,
-    /// Its version.
     pub version: Version,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed, if ever.
+    /// `None` if it never changed.
     pub updated_at: Option<Timestamp>,
 }
 
 impl LeaseRecord {
-    /// The record of a lease that is made at that instant.
+    /// The record of a new lease.
     pub fn new(lease: Lease, wording: BTreeMap<ReservationId, Wording>, created_at: Timestamp) -> Self {
         Self { lease, wording, version: Version::FIRST, created_at, updated_at: None }
     }
 
-    /// The record once the lease has become this one at that instant, with the same words.
+    /// The next version of the record, with this lease and the same wording.
     #[must_use]
     pub fn becomes(&self, lease: Lease, at: Timestamp) -> Self {
         Self { lease, version: self.version.next(), updated_at: Some(at), ..self.clone() }
     }
 }
 
-/// A host as it is kept.
+/// A host that can be leased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRecord {
-    /// The host.
     pub host: Host,
-    /// Its version.
     pub version: Version,
-    /// When it was entered.
     pub created_at: Timestamp,
-    /// When it was last changed, if ever.
+    /// `None` if it never changed.
     pub updated_at: Option<Timestamp>,
 }
 
-/// A floating IP as it is kept.
+/// A floating IP that can be leased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FloatingIpRecord {
-    /// The address.
     pub floating_ip: FloatingIp,
-    /// The subnet that it lies in.
     pub subnet: String,
-    /// When it was entered.
     pub created_at: Timestamp,
 }
 
-/// A flavor as it is kept, with Nova's fields.
+/// A flavor, with Nova's fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlavorRecord {
-    /// Its identifier.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its sizes.
     pub size: FlavorSize,
-    /// Swap, MiB.
     pub swap_mib: u32,
-    /// Whether every project may use it.
+    /// Whether every project can use it.
     pub public: bool,
-    /// Extra specs.
     pub extra_specs: BTreeMap<String, String>,
-    /// When it was entered.
     pub created_at: Timestamp,
 }
 
 /// The visibility of a property of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PropertyRecord {
-    /// Its identifier, a UUID.
+    /// A UUID.
     pub id: u128,
-    /// Its name.
     pub name: String,
-    /// Whether it is left out of lists unless all are asked for.
+    /// Whether lists omit the property unless all properties are requested.
     pub private: bool,
-    /// When it was entered.
     pub created_at: Timestamp,
-    /// When it was last changed, if ever.
+    /// `None` if it never changed.
     pub updated_at: Option<Timestamp>,
 }
 
 /// Projects whose instances are preemptible unless a request says otherwise (PRE-03a).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreemptibleProjectRecord {
-    /// Which; there is one record of a pattern.
+    /// Each pattern has one record.
     pub pattern: ProjectPattern,
-    /// When it was entered.
     pub created_at: Timestamp,
 }
 
-/// Who did what.
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// When.
     pub at: Timestamp,
-    /// Who.
     pub user: UserId,
-    /// For which project.
     pub project: ProjectId,
-    /// In which request, by its identifier (`req-...`).
+    /// Identifier of the request (`req-...`).
     pub request_id: String,
-    /// What was done: `lease.create`, `host.update`.
+    /// For example `lease.create` or `host.update`.
     pub action: String,
-    /// To what, by its identifier.
+    /// Identifier of the object that was changed.
     pub object: String,
-    /// Whether the record expires by age only, like those of administrators, of failed logins and of the service
-    /// itself. Other records expire by size as well.
+    /// Whether the record expires by age only, like records of administrators, of failed logins and of the
+    /// service itself. Other records expire by size as well.
     pub protected: bool,
 }
 
-/// Which audit records: those of which all that is given is so.
+/// Selects audit records. Fields that are `None` match every record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// Done by that user.
     pub user: Option<UserId>,
-    /// For that project.
     pub project: Option<ProjectId>,
-    /// In that request.
     pub request_id: Option<String>,
-    /// That was done.
     pub action: Option<String>,
-    /// To what has that identifier.
     pub object: Option<String>,
 }
 
 impl AuditFilter {
-    /// Whether it is such a record.
+    /// Whether the record matches.
     pub fn lets_through(&self, record: &AuditRecord) -> bool {
         let is = |wanted: &Option<String>, text: &str| wanted.as_deref().is_none_or(|wanted| wanted == text);
         self.user.as_ref().is_none_or(|user| *user == record.user)
@@ -207,21 +174,18 @@ impl AuditFilter {
     }
 }
 
-/// Which events of usage: those of which all that is given is so.
+/// Selects usage events. Fields that are `None` match every event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageFilter {
-    /// In that time.
     pub period: Option<Window>,
-    /// Of that project.
     pub project: Option<ProjectId>,
-    /// Of that lease, or of instances in it.
+    /// Matches events of the lease itself and of instances in it.
     pub lease: Option<LeaseId>,
-    /// Of that kind.
     pub what: Option<Occurrence>,
 }
 
 impl UsageFilter {
-    /// Whether it is such an event.
+    /// Whether the event matches.
     pub fn lets_through(&self, event: &Event) -> bool {
         self.period.is_none_or(|period| period.contains(event.at))
             && self.project.as_ref().is_none_or(|project| *project == event.owner.project)
@@ -230,50 +194,47 @@ impl UsageFilter {
     }
 }
 
-/// A notification that is to be numbered by the commit it is in.
+/// A notification that gets its number when it is committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNotification {
-    /// The lease it is about; none of what is about a host.
+    /// The lease that it is about; `None` if it is about a host.
     pub lease: Option<LeaseId>,
-    /// The lease's project; an empty name of what is nobody's.
+    /// The lease's project. The name is empty if there is no project.
     pub project: ProjectId,
-    /// Blazar's name: `lease.create`, `lease.event.start_lease` (API-notifications), or one of ours.
+    /// Blazar's name, such as `lease.create` or `lease.event.start_lease` (API-notifications), or one of
+    /// ours.
     pub event_type: String,
-    /// The payload, JSON.
+    /// JSON.
     pub payload: String,
 }
 
-/// A notification as it is kept.
+/// A notification with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// Its number: later commits have higher ones.
+    /// Later commits have higher numbers.
     pub number: u64,
-    /// When.
     pub at: Timestamp,
-    /// What it says.
     pub content: NewNotification,
 }
 
-/// A request that was served, so that its repetition is answered alike.
+/// A served request, so that a repetition gets the same response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyRecord {
-    /// Whose key it is.
+    /// Project that the key belongs to.
     pub project: ProjectId,
-    /// The key.
     pub key: String,
-    /// A hash of the request: the key of one request is not that of another.
+    /// Hash of the request, because a key belongs to one request only.
     pub fingerprint: String,
-    /// The lease that was made.
+    /// The lease that the request created.
     pub lease: LeaseId,
-    /// When.
     pub at: Timestamp,
 }
 
 impl IdempotencyRecord {
-    /// How long a key stands for the request that it came with.
+    /// Period in which a key belongs to its request.
     pub const VALID_FOR: SignedDuration = SignedDuration::from_hours(24);
 
-    /// Whether a request with that key is a repetition at that time.
+    /// Whether a request with this key is a repetition at `now`.
     pub fn counts_at(&self, now: Timestamp) -> bool {
         now.duration_since(self.at) < Self::VALID_FOR
     }

@@ -13,11 +13,10 @@ pub const REFUSAL_RECORDS: u32 = 1000;
 /// Refused requests of a project on one day, for the same shortage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusalRecord {
-    /// The project.
     pub project: ProjectId,
     /// Beginning of the day in UTC.
     pub day: Timestamp,
-    /// What was asked for, and how much of it was missing.
+    /// The requested resource, and the missing amount.
     pub shortage: Shortage,
     /// Number of requests.
     pub refused: u64,
@@ -26,14 +25,14 @@ pub struct RefusalRecord {
 /// Selects refusals.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusalFilter {
-    /// Those of this project; of all projects if `None`.
+    /// Only refusals of this project; `None` for all projects.
     pub project: Option<ProjectId>,
-    /// Those of days that begin in this window.
+    /// Only days that begin in this window.
     pub days: Window,
 }
 
-/// Sums of refusals over days and projects, for at most `kinds` kinds of requests: those that were refused most often. In
-/// the order of shortages.
+/// Sums of refusals over days and projects, for the `kinds` kinds of requests that were refused most often.
+/// Ordered by shortage.
 pub fn most_refused(refusals: impl IntoIterator<Item = (Shortage, u64)>, kinds: u32) -> Vec<(Shortage, u64)> {
     let mut sums = BTreeMap::<Shortage, u64>::new();
     for (shortage, count) in refusals {

@@ -1,36 +1,37 @@
-//! Which versions of a database's schema a service works with.
+//! Compatibility of services with versions of a database's schema.
 //!
-//! Schemas change in two steps (`crates/store-postgres/migrations/README.md`): what a new version needs is added
-//! first, and what only old versions need is removed in a later release. So two versions run side by side.
+//! Schemas change in two steps (`crates/store-postgres/migrations/README.md`): a release adds everything that
+//! its version needs, and a later release removes the parts that only old versions need. So two versions can
+//! run side by side.
 
 use thiserror::Error;
 
-/// The schema that a database has, in numbers of migrations.
+/// The schema of a database, as numbers of migrations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schema {
-    /// The newest that was run.
+    /// Newest migration that was run.
     pub newest: i64,
-    /// The oldest that a service has to know to work with it.
+    /// Oldest migration that a service must know to work with the database.
     pub oldest: i64,
 }
 
-/// It is of a later version, and this one cannot work with it.
+/// The database has a later schema that this version can't work with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "this version of allot is too old for it: it knows schemas up to {known}, and one that knows schema {oldest} is \
      needed (the database has schema {found}); run a later version"
 )]
 pub struct Newer {
-    /// The newest migration that was run.
+    /// Newest migration that was run.
     pub found: i64,
-    /// The oldest that a version has to know.
+    /// Oldest migration that a version must know.
     pub oldest: i64,
-    /// The newest that this version knows.
+    /// Newest migration that this version knows.
     pub known: i64,
 }
 
 impl Schema {
-    /// Whether a service that knows migrations up to that one works with it.
+    /// Checks that a service that knows migrations up to `known` can work with the database.
     pub fn check(self, known: i64) -> Result<(), Newer> {
         if self.oldest > known {
             Err(Newer { found: self.newest, oldest: self.oldest, known })

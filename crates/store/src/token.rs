@@ -1,19 +1,17 @@
-//! Keys that tokens are signed with, and tokens that were revoked: what services on one store share, so that a
-//! token of one is good at all of them.
+//! Keys that sign tokens, and revoked tokens. Services that share a store share both, so a token from one is
+//! valid at all.
 
 use std::fmt;
 
 use jiff::Timestamp;
 use leases::project::UserId;
 
-/// A key that tokens are signed with. Never shown in logs, metrics or answers.
+/// A key that signs tokens. Never shown in logs, metrics or responses.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenKey {
-    /// Counts keys from 1; the highest signs.
+    /// Counts keys from 1. The highest number signs.
     pub number: u32,
-    /// The key itself.
     pub secret: Vec<u8>,
-    /// When it was made.
     pub at: Timestamp,
 }
 
@@ -24,30 +22,29 @@ impl fmt::Debug for TokenKey {
     }
 }
 
-/// A token, or all tokens of a user so far, that are invalid before their end.
+/// Invalidates a token, or all tokens of a user so far, before their end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revocation {
-    /// Whose.
     pub user: UserId,
-    /// Which; if none, all that were issued at `at` or before.
+    /// The token; `None` for all tokens issued at `at` or before.
     pub token: Option<u128>,
-    /// When it was revoked.
+    /// Time of the revocation.
     pub at: Timestamp,
-    /// When it ends anyway.
+    /// Time at which the tokens expire anyway.
     pub until: Timestamp,
 }
 
-/// All that a service needs to check tokens.
+/// Everything that a service needs to check tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenState {
-    /// Keys, by number.
+    /// By number.
     pub keys: Vec<TokenKey>,
-    /// Revocations, by user and token; that of all tokens first.
+    /// By user and token. A revocation of all tokens comes first.
     pub revoked: Vec<Revocation>,
 }
 
 impl TokenState {
-    /// Adds a key and forgets those with numbers below `oldest`. One of that number stays as it is.
+    /// Adds a key, unless its number exists, and deletes keys with numbers below `oldest`.
     pub(crate) fn add_key(&mut self, key: &TokenKey, oldest: u32) {
         if self.keys.iter().all(|known| known.number != key.number) {
             self.keys.push(key.clone());
@@ -56,7 +53,7 @@ impl TokenState {
         self.keys.retain(|key| key.number >= oldest);
     }
 
-    /// Adds a revocation and forgets those that are over, or of which it is a part.
+    /// Adds a revocation. Deletes ended revocations, and the ones that it covers.
     pub(crate) fn revoke(&mut self, new: &Revocation) {
         self.revoked.retain(|old| {
             let replaced = old.user == new.user && (new.token.is_none() || old.token == new.token);

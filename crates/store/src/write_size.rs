@@ -1,6 +1,6 @@
-//! How much a commit writes, and how much a request may have a commit write.
+//! Size of a commit, and limits for requests.
 //!
-//! Sizes are what a store keeps, before its own pages, indexes and log. They are counted here and nowhere else.
+//! Sizes count the data in a store, without its pages, indexes and log. Only this module counts them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,29 +14,29 @@ use crate::booking::same_bookings;
 use crate::encoding::{LongText, MOST_INLINE, extras_json, hints_json, hunt_json, terms_json};
 use crate::{Commit, LeaseRecord, Wording, Write};
 
-/// Bytes of a row beside texts: identifiers, instants, numbers, names of statuses.
+/// Bytes of a row in addition to its text: identifiers, instants, numbers, names of statuses.
 pub(crate) const ROW: u64 = 128;
 
 /// Bytes that a reference to long text counts, including its row in the table of references.
 const REFERENCE: u64 = 192;
 
-/// Rows, and bytes of data in them.
+/// Number of rows, and bytes of data in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteSize {
-    /// Records, and each host, instance or address that a lease is given or gives back.
+    /// Records, and each host, instance or address that a lease takes or gives up.
     pub rows: u64,
-    /// Bytes.
+    /// Bytes of data in the rows.
     pub bytes: u64,
 }
 
-/// Bounds of what a request may write. Work of the service itself goes on in parts of this size.
+/// Limits on the writes of a request. The service's own work is split into parts of this size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteLimits {
-    /// Most rows of a transaction.
+    /// Maximum rows of a transaction.
     pub rows: u64,
-    /// Most bytes of a transaction.
+    /// Maximum bytes of a transaction.
     pub bytes: u64,
-    /// Most bytes of text that a lease has: expressions, extra specs, properties and hints together.
+    /// Maximum bytes of a lease's text: expressions, extra specs, properties and hints together.
     pub lease_text: u64,
 }
 
@@ -46,40 +46,22 @@ impl Default for WriteLimits {
     }
 }
 
-/// A request that would write too much.
+/// A request that would exceed a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TooLarge {
-    /// Too many rows.
     #[error("the request writes {size} rows in one transaction, at most {limit} are allowed")]
-    Rows {
-        /// What it writes.
-        size: u64,
-        /// What it may.
-        limit: u64,
-    },
-    /// Too many bytes.
+    Rows { size: u64, limit: u64 },
     #[error("the request writes {size} bytes in one transaction, at most {limit} are allowed")]
-    Bytes {
-        /// What it writes.
-        size: u64,
-        /// What it may.
-        limit: u64,
-    },
-    /// Too much text of one lease.
+    Bytes { size: u64, limit: u64 },
     #[error(
         "the expressions, extra specs, properties and hints of the lease have {size} bytes together, at most {limit} \
          are allowed"
     )]
-    LeaseText {
-        /// What it has.
-        size: u64,
-        /// What it may have.
-        limit: u64,
-    },
+    LeaseText { size: u64, limit: u64 },
 }
 
 impl TooLarge {
-    /// How many of `count` changes, which are too large together, to try next: fewer, and one at least.
+    /// Number of changes to try next if `count` are too large together: fewer than `count`, and at least one.
     pub fn part_of(&self, count: usize) -> usize {
         let (Self::Rows { size, limit } | Self::Bytes { size, limit } | Self::LeaseText { size, limit }) =
             *self;
@@ -87,7 +69,7 @@ impl TooLarge {
         part.clamp(1, count.saturating_sub(1).max(1))
     }
 
-    /// How to get on.
+    /// Advice for the client.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Rows { .. } => {
@@ -106,7 +88,7 @@ impl TooLarge {
 }
 
 impl WriteLimits {
-    /// Whether a transaction of that size is allowed.
+    /// Checks that a transaction of this size is allowed.
     pub fn check(&self, size: WriteSize) -> Result<(), TooLarge> {
         if size.rows > self.rows {
             return Err(TooLarge::Rows { size: size.rows, limit: self.rows });
@@ -117,7 +99,8 @@ impl WriteLimits {
         Ok(())
     }
 
-    /// Whether a lease may have that much text. One that has more already may not have more still.
+    /// Checks that a lease can grow from `before` to `after` bytes of text. If it already exceeds the limit,
+    /// it must not grow further.
     pub fn check_text(&self, before: u64, after: u64) -> Result<(), TooLarge> {
         let limit = self.lease_text.max(before);
         if after > limit { Err(TooLarge::LeaseText { size: after, limit: self.lease_text }) } else { Ok(()) }
@@ -135,13 +118,12 @@ impl WriteSize {
         Self { rows: 1, bytes: ROW + text as u64 }
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { rows: self.rows.saturating_add(other.rows), bytes: self.bytes.saturating_add(other.bytes) }
     }
 
-    /// The same `times` times.
     #[must_use]
     pub fn times(self, times: u64) -> Self {
         Self { rows: self.rows.saturating_mul(times), bytes: self.bytes.saturating_mul(times) }
@@ -275,8 +257,8 @@ impl LeaseRecord {
     }
 }
 
-/// Bytes of the text of a lease with those reservations and hints. What was asked for is kept as it was worded and as it
-/// is understood, which counts once.
+/// Bytes of the text of a lease with these reservations and hints. Terms are kept in the client's wording and
+/// in parsed form, and the longer text counts.
 pub fn lease_text<'a>(
     reservations: impl IntoIterator<Item = (&'a ReservationTerms, Option<&'a Wording>)>,
     hints: &Hints,
@@ -297,21 +279,21 @@ fn length(texts: &BTreeMap<String, String>) -> usize {
     texts.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
-/// The fewest hosts, instances or addresses that will do.
+/// Fewest hosts or addresses that satisfy the terms.
 fn least(terms: &ReservationTerms) -> u32 {
     match terms {
         ReservationTerms::Hosts(terms) => terms.min(),
-        // Instances may be on few hosts, and each host is a row.
+        // All instances can be on one host, and each host is a row.
         ReservationTerms::Instances(_) | ReservationTerms::Flavor(_) => 1,
         ReservationTerms::FloatingIps(terms) => terms.amount(),
     }
 }
 
-/// Rows of the hosts and addresses that a reservation has.
+/// Rows of a reservation's hosts and addresses.
 fn held(reservation: &Reservation) -> u64 {
     match &reservation.allocation {
         Allocation::Hosts(hosts) => hosts.len() as u64,
-        // One for the slots, and one for each of CPUs, memory and disk.
+        // One row for the slots, and one each for CPUs, memory and disk.
         Allocation::Slots(slots) => 4 * slots.len() as u64,
         Allocation::FloatingIps(ips) => ips.len() as u64,
     }

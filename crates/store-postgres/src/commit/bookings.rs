@@ -1,4 +1,4 @@
-//! Bookings: what is held, given up, and made smaller.
+//! Bookings: reads, releases and reductions.
 
 use ::leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use sqlx::PgConnection;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::columns::{plain, text, uuid};
 use crate::error::Trouble;
 
-/// Reads the bookings of these leases.
+/// Reads the bookings of these leases. `leases` is a JSON array of identifiers in hex.
 pub(super) async fn held(
     db: &mut PgConnection,
     leases: &[Uuid],
@@ -56,7 +56,7 @@ pub(super) async fn held(
     Ok(())
 }
 
-/// Removes what a lease gives up, and makes smaller what it has less of.
+/// Removes the bookings that a lease releases, and reduces smaller ones.
 pub(super) async fn give_up(
     db: &mut PgConnection,
     lease: LeaseId,

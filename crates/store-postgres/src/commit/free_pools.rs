@@ -1,4 +1,4 @@
-//! Free pools.
+//! Reads free pools.
 
 use ::leases::ids::FreePoolId;
 use sqlx::PgConnection;
@@ -8,7 +8,7 @@ use store::{CommitError, FreePoolRecord, Version};
 use crate::columns::{text, us, uuid};
 use crate::error::{Trouble, exists, refers};
 
-/// Enters a free pool, or changes one of that version.
+/// Adds a free pool, or changes one that has the expected version.
 pub(super) async fn write(
     db: &mut PgConnection,
     record: &FreePoolRecord,
@@ -58,7 +58,7 @@ pub(super) async fn write(
     }
 }
 
-/// Removes a free pool of that version that no host is in.
+/// Removes a free pool that has the expected version and no hosts.
 pub(super) async fn remove(db: &mut PgConnection, id: FreePoolId, expected: Version) -> Result<(), Trouble> {
     let expected = expected.0.cast_signed();
     let row = uuid(id.0);

@@ -1,4 +1,4 @@
-//! Instances.
+//! Reads instances.
 
 use ::leases::ids::GuestId;
 use sqlx::PgConnection;
@@ -8,7 +8,7 @@ use store::{CommitError, InstanceRecord, Version};
 use crate::columns::{us, uuid};
 use crate::error::Trouble;
 
-/// Enters an instance, or changes one of that version.
+/// Adds an instance, or changes one that has the expected version.
 pub(super) async fn write(
     db: &mut PgConnection,
     record: &InstanceRecord,
@@ -46,7 +46,7 @@ pub(super) async fn write(
     if written.rows_affected() == 0 { Err(CommitError::stale_instance(id).into()) } else { Ok(()) }
 }
 
-/// Forgets an instance of that version.
+/// Deletes an instance that has the expected version.
 pub(super) async fn forget(db: &mut PgConnection, id: GuestId, expected: Version) -> Result<(), Trouble> {
     let expected = expected.0.cast_signed();
     let deletion = sqlx::query!("DELETE FROM instance WHERE id = $1 AND version = $2", uuid(id.0), expected);

@@ -1,4 +1,4 @@
-//! Hosts and floating IPs, and where each other record is written.
+//! Hosts and floating IPs, and dispatch of all other records.
 
 use ::leases::free_pool::FreePool;
 use ::leases::host::Host;
@@ -13,7 +13,7 @@ use crate::columns::{capacity, text, us, uuid};
 use crate::documents;
 use crate::error::{Refusal, Trouble, exists, refers, refusal};
 
-/// Writes what is not a lease.
+/// Writes a record that isn't a lease.
 pub(super) async fn write(db: &mut PgConnection, write: &Write) -> Result<(), Trouble> {
     if let Some(change) = write.document() {
         return documents::write(db, &change).await;
@@ -27,7 +27,7 @@ pub(super) async fn write(db: &mut PgConnection, write: &Write) -> Result<(), Tr
         Write::RemoveFloatingIp(id) => remove_floating_ip(db, *id).await,
         Write::Instance { record, expected } => instances::write(db, record, *expected).await,
         Write::ForgetInstance { id, expected } => instances::forget(db, *id, *expected).await,
-        // They are written before.
+        // Leases were written before.
         Write::Lease { .. } | Write::ForgetLease { .. } => Ok(()),
         other => Err(StoreError::no_place_for(other).into()),
     }
@@ -38,7 +38,7 @@ async fn write_host(
     record: &HostRecord,
     expected: Option<Version>,
 ) -> Result<(), Trouble> {
-    // Whoever else writes this host waits for its lock, which is held already if there is the host.
+    // Other writers of this host wait for its lock, which is already held if the host exists.
     let id = record.host.id.0.cast_signed();
     let found = sqlx::query_scalar!("SELECT version FROM host WHERE id = $1", id);
     let found = found.fetch_optional(&mut *db).await?;
@@ -55,7 +55,7 @@ async fn write_host(
     Ok(write_capacity(db, &record.host).await?)
 }
 
-/// Returns the number of rows written: none if another one made the host at the same time.
+/// Returns the number of rows written; 0 if another transaction created the host at the same time.
 async fn write_host_row(
     db: &mut PgConnection,
     record: &HostRecord,
@@ -121,7 +121,7 @@ async fn remove_host(db: &mut PgConnection, id: HostId, expected: Version) -> Re
     removed(deletion.execute(db).await, Subject::Host(id))
 }
 
-/// A removal that removed nothing was too late.
+/// If nothing was removed, the subject was already gone.
 fn removed(
     result: Result<sqlx::postgres::PgQueryResult, sqlx::Error>,
     subject: Subject,

@@ -1,4 +1,4 @@
-//! Leases and their reservations, and what they give up.
+//! Leases, their reservations, and releases of bookings.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use super::{bookings, texts};
 use crate::columns::{text, uuid};
 use crate::error::Trouble;
 
-/// Leases that are written, and which versions they replace.
+/// Leases to write, and the versions that they replace.
 type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;
 
 /// Long text of each lease that is written, after the last write of the lease in the commit.
@@ -26,15 +26,15 @@ type Texts = BTreeMap<LeaseId, LongText>;
 /// Leases that are about to be written.
 pub(super) struct Rewriting<'a> {
     writes: &'a [Write],
-    /// How each is in the end; none if it is forgotten.
+    /// Final record of each lease; `None` if it is forgotten.
     last: BTreeMap<LeaseId, Option<&'a LeaseRecord>>,
     held: HeldLeases,
-    /// What each gives up and takes.
+    /// Bookings that each lease gives up and takes.
     changes: BTreeMap<LeaseId, BookingChanges>,
 }
 
 impl<'a> Rewriting<'a> {
-    /// Locks the leases, and finds out what becomes of what they have.
+    /// Locks the leases and works out how their bookings change.
     pub(super) async fn begin(db: &mut PgConnection, writes: &'a [Write]) -> Result<Self, Trouble> {
         let last = store::leases_after(writes);
         let ids: Vec<Uuid> = last.keys().map(|id| uuid(id.0)).collect();
@@ -45,7 +45,7 @@ impl<'a> Rewriting<'a> {
         for (id, record) in &last {
             let new = record.map(|record| bookings_of(&record.lease)).unwrap_or_default();
             let old = held.get(*id).map_or(&nothing, |held| &held.bookings);
-            // One that is forgotten, and made again, newly takes everything.
+            // A lease that is forgotten and created again takes everything anew.
             let changes = if forgotten.contains(id) {
                 let given_up = old.keys().copied().collect();
                 BookingChanges { given_up, ..changes(&nothing, new) }
@@ -57,8 +57,9 @@ impl<'a> Rewriting<'a> {
         Ok(Self { writes, last, held, changes: of_leases })
     }
 
-    /// Hosts and addresses that any of them gives up or takes. All are to be locked before any is given up: who has
-    /// locked one that we want may wait for one that we have given up, and not yet committed.
+    /// Hosts and addresses that these leases give up or take. All must be locked before the first is given
+    /// up: another transaction that has locked a wanted host may be waiting for a host that was given up here
+    /// but not committed.
     pub(super) fn subjects(&self) -> impl Iterator<Item = Subject> + '_ {
         self.changes.values().flat_map(|changes| {
             let others = changes.settled.iter().chain(&changes.taken).map(|(key, _)| key);
@@ -66,7 +67,7 @@ impl<'a> Rewriting<'a> {
         })
     }
 
-    /// Writes them, and lets them give up what they do not have any more. Returns what they newly take.
+    /// Writes the leases, and releases bookings. Returns the bookings that the leases take.
     pub(super) async fn write(mut self, db: &mut PgConnection) -> Result<Vec<Taken>, Trouble> {
         let mut rows = Rows::new();
         let mut long = Texts::new();
@@ -108,7 +109,6 @@ impl<'a> Rewriting<'a> {
     }
 }
 
-/// The lease that is forgotten.
 fn forgotten(write: &Write) -> Option<LeaseId> {
     match write {
         Write::ForgetLease { id, .. } => Some(*id),
@@ -116,13 +116,13 @@ fn forgotten(write: &Write) -> Option<LeaseId> {
     }
 }
 
-/// Locks these leases in order and reads what there is of them.
+/// Locks these leases in order and reads their current rows.
 async fn held(db: &mut PgConnection, leases: &[Uuid]) -> Result<HeldLeases, Trouble> {
     let mut held = HeldLeases::default();
     let lock = sqlx::query_scalar!("SELECT id FROM lease WHERE id = ANY($1) ORDER BY id FOR UPDATE", leases);
     let known = lock.fetch_all(&mut *db).await?;
     if known.is_empty() {
-        // All are new, as when one is made, which is when it matters how long it takes.
+        // All leases are new. This is the case when a lease is created, which should be fast.
         return Ok(held);
     }
     let rows = sqlx::query!(
@@ -143,7 +143,7 @@ async fn held(db: &mut PgConnection, leases: &[Uuid]) -> Result<HeldLeases, Trou
     Ok(held)
 }
 
-/// New leases and leases that there are, each in one statement, since a statement costs more than a row.
+/// Writes new leases in one statement and existing ones in another, since a statement costs more than a row.
 async fn write_rows(db: &mut PgConnection, rows: &Rows<'_>, long: &mut Texts) -> Result<(), Trouble> {
     let all = rows.values().map(|(record, expected)| {
         let mut own = LongText::default();
@@ -165,7 +165,7 @@ async fn write_rows(db: &mut PgConnection, rows: &Rows<'_>, long: &mut Texts) ->
     }
 }
 
-/// Enters those of these [leases](LeaseRow) that are not there, and says which.
+/// Adds the [leases](LeaseRow) that don't exist yet, and returns their identifiers.
 async fn insert(db: &mut PgConnection, rows: &str) -> Result<Vec<LeaseId>, Trouble> {
     let insertion = sqlx::query_scalar!(
         "INSERT INTO lease (
@@ -184,7 +184,7 @@ async fn insert(db: &mut PgConnection, rows: &str) -> Result<Vec<LeaseId>, Troub
     Ok(ids(insertion.fetch_all(db).await?))
 }
 
-/// Changes those of these [leases](LeaseRow) that have the versions that are expected, and says which.
+/// Updates the [leases](LeaseRow) that have the expected versions, and returns their identifiers.
 async fn update(db: &mut PgConnection, rows: &str) -> Result<Vec<LeaseId>, Trouble> {
     let change = sqlx::query_scalar!(
         "UPDATE lease SET
@@ -221,7 +221,7 @@ async fn forget(db: &mut PgConnection, lease: LeaseId, expected: Version) -> Res
     }
 }
 
-/// Removes the reservations that the lease does not have any more.
+/// Removes reservations that the lease no longer has.
 async fn remove_reservations(
     db: &mut PgConnection,
     record: &LeaseRecord,

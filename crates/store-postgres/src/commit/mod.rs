@@ -1,8 +1,9 @@
-//! Commits: leases give up, hosts and addresses come and go, leases take; at last it becomes a revision.
+//! Commits: leases release, hosts and addresses are added and removed, leases take, and at last a revision is
+//! made.
 //!
-//! Locks are taken in one order by all commits, so that they wait for each other in no circle: the key of the
-//! request, leases, hosts, addresses, spans of usage, each sorted, and the row of the revision at the very end. What else may
-//! collide, as two new hosts of one name, the database notices and undoes, and it is tried again.
+//! All commits take locks in one order, so that they can't deadlock: the key of the request, leases, hosts,
+//! addresses, spans of usage, each sorted, and the row of the revision at the very end. For other collisions,
+//! such as two new hosts with one name, the database rolls a transaction back, and it is retried.
 
 mod bookings;
 mod free_pools;
@@ -24,7 +25,7 @@ use crate::{feed, journal, power, usage};
 
 pub(crate) use take::Pace;
 
-/// Writes a commit; whoever calls ends the transaction.
+/// Writes a commit. The caller ends the transaction.
 pub(crate) async fn write(db: &mut PgConnection, commit: &Commit, pace: Pace) -> Result<Advance, Trouble> {
     journal::enter_request(db, commit).await?;
     let leases = leases::Rewriting::begin(db, &commit.writes).await?;
@@ -49,7 +50,7 @@ fn subject(write: &Write) -> Option<Subject> {
     }
 }
 
-/// Locks hosts and addresses that there are, in order.
+/// Locks existing hosts and addresses, in order.
 async fn lock(db: &mut PgConnection, subjects: BTreeSet<Subject>) -> Result<(), Trouble> {
     let (mut hosts, mut floating_ips) = (Vec::new(), Vec::new());
     for subject in subjects {

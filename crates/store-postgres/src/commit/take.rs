@@ -1,4 +1,4 @@
-//! What leases take. The schema has the last word on each row.
+//! Bookings that leases take. The schema has the last word on each row.
 
 use ::leases::ids::LeaseId;
 use sqlx::PgConnection;
@@ -13,16 +13,17 @@ use crate::error::{Refusal, Trouble, refusal};
 /// A booking that is new to a lease.
 pub(super) type Taken = (LeaseId, BookingKey, Booking);
 
-/// How bookings are entered.
+/// Whether bookings are inserted together or in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
-    /// All of a table in one statement, since a statement costs more than a row.
+    /// All rows of a table in one statement, since a statement costs more than a row.
     Together,
-    /// One after another in the order of leases: which one is refused, and why, is then as in all stores.
+    /// One by one in the order of leases, so that the rejected booking and the reason are the same as in all
+    /// stores.
     OneByOne,
 }
 
-/// Takes all of it, or says that something of it cannot be had: what, only if they are entered one by one.
+/// Adds all bookings, or reports that one isn't possible. Only [`Pace::OneByOne`] tells which.
 pub(super) async fn all(db: &mut PgConnection, taken: &mut [Taken], pace: Pace) -> Result<(), Trouble> {
     match pace {
         Pace::Together => {
@@ -115,8 +116,8 @@ impl Rows {
     }
 }
 
-/// Enters bookings; whether all could be entered. Rows that a constraint excludes are left out rather than ending
-/// the statement with an error, which would be no answer yet.
+/// Inserts bookings. Returns whether all were inserted. A row that an exclusion constraint rejects is
+/// skipped, because ending the statement with an error wouldn't be an answer yet.
 async fn insert(db: &mut PgConnection, taken: &[Taken]) -> Result<bool, sqlx::Error> {
     let mut rows = Rows::default();
     for piece in taken {
@@ -163,7 +164,7 @@ async fn insert_floating_ips(db: &mut PgConnection, rows: &Columns<Uuid>) -> Res
     Ok(insertion.execute(db).await?.rows_affected() == rows.len())
 }
 
-/// Slots are refused by triggers alone, which add up.
+/// Slots are only rejected by triggers, which add them up.
 async fn insert_slots(db: &mut PgConnection, rows: &Rows) -> Result<bool, sqlx::Error> {
     if rows.slots.len() == 0 {
         return Ok(true);

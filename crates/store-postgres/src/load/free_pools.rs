@@ -1,4 +1,4 @@
-//! Free pools.
+//! Reads free pools.
 
 use ::leases::ids::FreePoolId;
 use sqlx::PgConnection;

@@ -1,4 +1,5 @@
-//! Leases. Tables are read whole and joined here: with a hundred thousand leases, nothing else is quick.
+//! Reads leases. Tables are read whole and joined in memory; with a hundred thousand leases, nothing else is
+//! fast.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,7 +22,7 @@ use super::Wanted;
 use crate::columns::{instant, maybe_instant, number, plain, window};
 use crate::error::Trouble;
 
-/// A reservation, by its lease and itself.
+/// A reservation of a lease.
 type Key = (LeaseId, ReservationId);
 
 pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<LeaseRecord>, Trouble> {
@@ -93,7 +94,7 @@ async fn stored_text(db: &mut PgConnection, wanted: &Wanted) -> Result<StoredTex
     Ok(stored)
 }
 
-/// What belongs to a lease.
+/// Parts of a lease that are rows of other tables.
 #[derive(Default)]
 struct OfLease {
     /// By position.
@@ -141,7 +142,7 @@ async fn reservations(
     Ok(of_leases)
 }
 
-/// What a reservation was given.
+/// Hosts, slots and addresses of a reservation.
 #[derive(Default)]
 struct Given {
     hosts: Vec<HostId>,
@@ -150,7 +151,7 @@ struct Given {
 }
 
 impl Given {
-    /// As the terms have it.
+    /// The kind of allocation that the terms ask for.
     fn allocation(self, terms: &ReservationTerms) -> Allocation {
         match terms {
             ReservationTerms::Hosts(_) => Allocation::Hosts(self.hosts.into_iter().collect()),
@@ -164,7 +165,7 @@ impl Given {
     }
 }
 
-/// Hosts and slots come as one list for each reservation: there are many, and a row costs more than a number.
+/// Reads hosts and slots as one list per reservation: there are many, and a row costs more than a number.
 async fn allocations(db: &mut PgConnection, wanted: &Wanted) -> Result<HashMap<Key, Given>, Trouble> {
     let key =
         |lease: Uuid, reservation: Uuid| (LeaseId(lease.as_u128()), ReservationId(reservation.as_u128()));

@@ -1,5 +1,4 @@
-//! Reading records: a few queries over whole tables, or over those records that are wanted, put together in
-//! memory.
+//! Loads records: a few queries over whole tables, or over the wanted records, joined in memory.
 
 mod free_pools;
 mod instances;
@@ -18,7 +17,7 @@ use crate::columns::{instant, number, plain, uuid};
 use crate::error::Trouble;
 use crate::{documents, feed};
 
-/// Which records are read. None of a kind stands for all of it, an empty list for nothing.
+/// Records to read, by kind. `None` reads all records of the kind, an empty list reads no records.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     leases: Option<Vec<Uuid>>,
@@ -31,7 +30,6 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Everything.
     pub(crate) const ALL: Self = Self {
         leases: None,
         free_pools: None,
@@ -42,7 +40,6 @@ impl Wanted {
         steps: None,
     };
 
-    /// These records.
     pub(crate) fn only(keys: &BTreeSet<RecordKey>) -> Self {
         let mut leases = Vec::new();
         let mut free_pools = Vec::new();
@@ -74,7 +71,7 @@ impl Wanted {
     }
 }
 
-/// Reads in a transaction that sees one instant.
+/// Reads a snapshot. The caller's transaction must see one instant.
 pub(crate) async fn snapshot(db: &mut PgConnection, wanted: Wanted) -> Result<Snapshot, Trouble> {
     let mut snapshot = Snapshot { revision: feed::last(db).await?, ..Snapshot::default() };
     if is_any(wanted.free_pools.as_ref()) {
@@ -101,7 +98,8 @@ pub(crate) async fn snapshot(db: &mut PgConnection, wanted: Wanted) -> Result<Sn
     Ok(snapshot)
 }
 
-/// Whether anything of a kind is wanted: most changes are of one kind, and a query for nothing is a query.
+/// Whether records of a kind are wanted. Most changes affect a single kind, and even an empty query has a
+/// cost.
 fn is_any<T>(list: Option<&Vec<T>>) -> bool {
     list.is_none_or(|list| !list.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Servers that come and go.
+//! Servers that stop and come back.
 
 use store::conformance::sample::{add_hosts, commit};
 use store::{Store, StoreError};
@@ -17,7 +17,7 @@ async fn a_store_goes_on_when_its_server_has_come_back() {
     assert_eq!(store.load().await.expect("works").hosts.len(), 2);
 }
 
-/// As when the one before has become a standby: what is asked of it is refused, not lost.
+/// The previous server has become a standby. It rejects writes, so the store can retry them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_looks_for_another_server_when_its_own_takes_no_writes_any_more() {
     let (old, new) = (database(), database());
@@ -34,7 +34,7 @@ async fn a_store_looks_for_another_server_when_its_own_takes_no_writes_any_more(
         format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'", name(&old));
     SERVER.run(&end).expect("works");
     store.commit(&commit(add_hosts([1]))).await.expect("the second has no host 1 yet");
-    // One that is opened now rejects the first from the start.
+    // A store that is opened now avoids the first server from the start.
     let store = PostgresStore::open(both).await.expect("the second takes writes");
     assert_eq!(store.load().await.expect("works").hosts.len(), 1);
 }
@@ -49,7 +49,7 @@ async fn servers_that_all_take_no_writes_are_named() {
     assert!(error.contains("is a standby or read-only"), "{error}");
 }
 
-/// A limit of time ends the wait for a synchronous standby by saying that the commit was successful.
+/// A time limit would end the wait for a synchronous standby by reporting that the commit was successful.
 #[tokio::test]
 async fn no_limit_of_time_makes_a_commit_that_waits_for_a_standby_look_done() {
     let servers = database();
@@ -74,7 +74,7 @@ async fn a_closed_store_says_so() {
     assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
 }
 
-/// The address up to the name of the database, and what comes after.
+/// The part of the address before the name of the database, and the part after it.
 fn address(servers: &Servers) -> (String, String) {
     let url = SERVER.url(&name(servers));
     let (host, rest) = url.split_once("localhost").unwrap_or_default();

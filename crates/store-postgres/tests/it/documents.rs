@@ -1,5 +1,5 @@
-//! Plain records and the tables that they had in the version before: what is in a database of that version is read, and
-//! services of that version may go on beside this one.
+//! Plain records and the tables that the previous version has for them: a database of that version can be
+//! read, and services of that version can continue beside this one.
 
 use std::fs;
 use std::path::Path;
@@ -17,10 +17,10 @@ use store_postgres::Servers;
 
 use crate::{SERVER, open};
 
-/// The first migration that the version before does not have.
+/// The first migration that the previous version doesn't have.
 const FIRST: &str = "0015";
 
-/// A database of the version before, without records; its address, and a connection to it.
+/// A database of the previous version, without records. Returns its address and a connection to it.
 async fn old_database() -> (Servers, PgConnection) {
     let directory = tempfile::tempdir().expect("a directory");
     let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
@@ -44,17 +44,17 @@ fn us(at: Timestamp) -> i64 {
     at.as_microsecond()
 }
 
-/// Text as columns have it.
+/// Text as it is stored.
 fn column(text: &str) -> String {
     text.replace('\u{1a}', "\u{1a}1").replace('\0', "\u{1a}0")
 }
 
-/// Text that a column has.
+/// Decodes text from a column.
 fn plain(column: &str) -> String {
     column.replace("\u{1a}0", "\0").replace("\u{1a}1", "\u{1a}")
 }
 
-/// Writes a record as the version before does.
+/// Writes a record like the previous version.
 async fn old_write(db: &mut PgConnection, document: &Document) -> Result<(), sqlx::Error> {
     let write = match document {
         Document::Flavor(record) => {
@@ -95,7 +95,7 @@ async fn old_write(db: &mut PgConnection, document: &Document) -> Result<(), sql
     Ok(())
 }
 
-/// Removes a record as the version before does, or would.
+/// Removes a record like the previous version does or would.
 async fn old_removal(db: &mut PgConnection, key: &DocumentKey) {
     let deletion = match key.kind {
         DocumentKind::Flavor => sqlx::query("DELETE FROM flavor WHERE id = $1"),
@@ -107,7 +107,7 @@ async fn old_removal(db: &mut PgConnection, key: &DocumentKey) {
 
 type FlavorRow = (String, String, i64, i64, i64, i64, i64, bool, String, i64);
 
-/// Reads all records as the version before does.
+/// Reads all records like the previous version.
 async fn old_read(db: &mut PgConnection) -> Vec<Document> {
     let at = |us| store::encoding::column::instant(us).expect("a time");
     let number = |number: i64| u32::try_from(number).expect("a number");
@@ -174,7 +174,7 @@ async fn records_of_the_version_before_are_read_as_they_were_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn services_of_the_version_before_may_go_on_beside_this_one() {
     let (servers, mut old) = old_database().await;
-    // What this version writes, that one reads.
+    // The previous version can read everything that this version writes.
     let store = open(&servers).await;
     let (first, second) = (documents(), with_other_contents(&documents()));
     for records in [&first, &second] {
@@ -184,7 +184,7 @@ async fn services_of_the_version_before_may_go_on_beside_this_one() {
     store.commit(&commit(second.iter().filter_map(removal))).await.expect("accepted");
     let left: Vec<_> = second.into_iter().filter(|document| removal(document).is_none()).collect();
     assert_eq!(old_read(&mut old).await, left);
-    // And the other way round.
+    // And the reverse.
     for document in &left {
         old_removal(&mut old, &document.key()).await;
     }
@@ -216,7 +216,7 @@ async fn of_a_record_that_both_versions_write_at_once_the_later_one_stays_in_bot
             })
         };
         for document in &other {
-            // That version, too, tries again if each has what the other waits for.
+            // The previous version also retries after a deadlock.
             while let Err(error) = old_write(&mut old, document).await {
                 assert_eq!(
                     error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref(),
@@ -230,7 +230,7 @@ async fn of_a_record_that_both_versions_write_at_once_the_later_one_stays_in_bot
     }
 }
 
-/// Fields of documents that the old tables do not have stay when this version writes a document.
+/// Fields that the old tables don't have survive a write by this version.
 #[tokio::test]
 async fn a_document_is_kept_as_it_was_written() {
     let (servers, mut db) = old_database().await;
@@ -245,7 +245,7 @@ async fn a_document_is_kept_as_it_was_written() {
             sqlx::query_scalar("SELECT body FROM document").fetch_one(&mut db).await.expect("read");
         assert_eq!(kept, text);
     }
-    // What only a later version knows is in nobody's way.
+    // Kinds that only a later version knows cause no errors.
     let later = sqlx::query("INSERT INTO document (kind, id, body) VALUES ('quota', 'a', '{}')");
     later.execute(&mut db).await.expect("written");
     assert_eq!(loaded(&servers).await.len(), 1);

@@ -16,10 +16,10 @@ use std::sync::{Arc, LazyLock};
 use scratch_postgres::ScratchPostgres;
 use store_postgres::{PostgresStore, Servers};
 
-/// One for all tests of a process. It ends with the process.
+/// One server for all tests of a process. It ends with the process.
 static SERVER: LazyLock<ScratchPostgres> = LazyLock::new(own_server);
 
-/// One that a test may stop.
+/// A server that the test can stop.
 fn own_server() -> ScratchPostgres {
     ScratchPostgres::start().unwrap_or_else(|error| panic!("{error}"))
 }
@@ -34,7 +34,6 @@ async fn open(servers: &Servers) -> Arc<PostgresStore> {
     Arc::new(PostgresStore::open(servers.clone()).await.expect("it can be opened"))
 }
 
-/// The name of a database.
 fn name(servers: &Servers) -> String {
     let text = servers.to_string();
     text.rsplit('/').next().unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! It keeps all promises of a store, also after it was closed or its server broke down.
+//! The store keeps all promises, even after it was closed or its server crashed.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ async fn what_was_committed_survives_the_server() {
     let url = server.database(None).expect("a database");
     let store: Arc<dyn Store> = open(&url.parse().expect("an address")).await;
     let reopen = async |store: Arc<dyn Store>| -> Arc<dyn Store> {
-        // The store stays as it is: all its connections are broken.
+        // The store stays open, but all its connections are broken.
         server.restart().expect("it starts again");
         store
     };

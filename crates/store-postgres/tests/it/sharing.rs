@@ -12,7 +12,7 @@ use crate::{database, open};
 const SERVICES: usize = 3;
 const COMMITS: u128 = 30;
 
-/// All commits at once, each by another service in turn.
+/// Runs all commits at once, each by another service in turn.
 async fn race(stores: &[Arc<dyn Store>], commits: Vec<Commit>) -> Vec<Result<(), CommitError>> {
     let mut tasks = JoinSet::new();
     for (commit, store) in commits.into_iter().zip(stores.iter().cycle()) {
@@ -31,7 +31,7 @@ async fn services() -> Vec<Arc<dyn Store>> {
     stores
 }
 
-/// Hosts are named in different orders, so that who locked them in the order given would wait in a circle.
+/// The commits name hosts in different orders, so locking them in that order would deadlock.
 #[tokio::test(flavor = "multi_thread")]
 async fn w1_of_services_that_want_the_same_hosts_one_gets_them() {
     let stores = services().await;
@@ -52,7 +52,7 @@ async fn w1_of_services_that_want_the_same_hosts_one_gets_them() {
     }
 }
 
-/// Whole hosts and slots of them, against each other.
+/// Whole hosts and slots compete.
 #[tokio::test(flavor = "multi_thread")]
 async fn w16_of_services_that_want_a_host_and_parts_of_it_one_kind_stands() {
     let stores = services().await;
@@ -86,7 +86,7 @@ async fn a_request_that_reaches_two_services_is_served_by_one() {
     assert_eq!(stores[0].load().await.expect("works").leases.len(), 1);
 }
 
-/// A token that one of them signed, or that was revoked at one of them, is the same to all.
+/// A token that was signed or revoked at one service counts at all of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn services_sign_tokens_with_one_key_and_know_each_others_revocations() {
     let stores = services().await;

@@ -1,4 +1,5 @@
-//! A server that goes silent, as when its network is cut: no connection ends, and none gets an answer.
+//! A server that goes silent, for example when its network is cut: no connection ends, and none gets an
+//! answer.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::{SERVER, database, name, open};
 
-/// Longer than it takes to find a server silent, and shorter than anything may take.
+/// Longer than it takes to notice a silent server, and shorter than the time limit of any operation.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A line to the server that can be cut.
@@ -21,12 +22,12 @@ const PATIENCE: Duration = Duration::from_mins(1);
 struct Line {
     address: SocketAddr,
     cut: watch::Sender<bool>,
-    /// Whether a connection was cut for good because somebody wanted to listen.
+    /// Whether a connection was cut for good because it tried to listen.
     deaf: watch::Sender<bool>,
 }
 
 impl Line {
-    /// One on which listening works or does not.
+    /// A line on which listening works or not.
     async fn new(listening: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
@@ -40,7 +41,7 @@ impl Line {
         line
     }
 
-    /// A store at its other end, in a database of its own.
+    /// A store at the other end of the line, in a database of its own.
     async fn store(&self) -> Arc<PostgresStore> {
         let url = format!("postgres://postgres@{}/{}?sslmode=disable", self.address, name(&database()));
         open(&url.parse().expect("an address")).await
@@ -52,7 +53,7 @@ impl Line {
         tokio::join!(self.pass(from_client, to_server, listening), self.pass(from_server, to_client, true));
     }
 
-    /// Passes on what comes, and waits with it while the line is cut.
+    /// Passes on bytes, and holds them back while the line is cut.
     async fn pass(&self, mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, listening: bool) {
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = from.read(&mut bytes).await {

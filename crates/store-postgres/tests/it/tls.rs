@@ -1,4 +1,4 @@
-//! Connections that nobody can listen to, or pretend to be at the other end of.
+//! Connections that are safe from eavesdroppers and from impostors of the server.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use store_postgres::{PostgresStore, Servers};
 
 use crate::own_server;
 
-/// An address of this machine that other tests at the same time do not use.
+/// An address of this machine that concurrent tests don't use.
 fn own_address() -> Ipv4Addr {
     let [.., high, low] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, 77, high, low)
@@ -18,7 +18,7 @@ fn servers(address: Ipv4Addr, options: &str) -> Servers {
     format!("postgres://postgres@{address}/postgres?{options}").parse().expect("an address")
 }
 
-/// A certificate for that address, and its key.
+/// A certificate for the address, and its key.
 fn certificate(address: Ipv4Addr) -> (String, String) {
     let signed = rcgen::generate_simple_self_signed([address.to_string()]).expect("a certificate");
     (signed.cert.pem(), signed.signing_key.serialize_pem())

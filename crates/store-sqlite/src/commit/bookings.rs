@@ -1,4 +1,4 @@
-//! Bookings: what is held, given up, and made smaller.
+//! Bookings: reads, releases and reductions.
 
 use ::leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 use sqlx::SqliteConnection;
@@ -9,7 +9,7 @@ use store::{CommitError, StoreError};
 use crate::columns::uuid;
 use crate::error::{failed, unavailable};
 
-/// Reads the bookings of these leases.
+/// Reads the bookings of these leases. `leases` is a JSON array of identifiers in hex.
 pub(super) async fn held(
     db: &mut SqliteConnection,
     leases: &str,
@@ -56,7 +56,7 @@ pub(super) async fn held(
     Ok(())
 }
 
-/// Removes what a lease gives up, and makes smaller what it has less of.
+/// Removes the bookings that a lease releases, and reduces smaller ones.
 pub(super) async fn give_up(
     db: &mut SqliteConnection,
     lease: LeaseId,

@@ -9,7 +9,7 @@ use store::{CommitError, FreePoolRecord, Version};
 use crate::columns::us;
 use crate::error::{exists, failed, refers};
 
-/// Enters a free pool, or changes one of that version.
+/// Adds a free pool, or changes one that has the expected version.
 pub(super) async fn write(
     db: &mut SqliteConnection,
     record: &FreePoolRecord,
@@ -62,7 +62,7 @@ pub(super) async fn write(
     }
 }
 
-/// Removes a free pool of that version that no host is in.
+/// Removes a free pool that has the expected version and no hosts.
 pub(super) async fn remove(
     db: &mut SqliteConnection,
     id: FreePoolId,
@@ -80,7 +80,7 @@ pub(super) async fn remove(
     }
 }
 
-/// The free pool of a host, as its row has it: nothing for the one that is always there.
+/// The column of a host's free pool; `None` for the default pool, which always exists.
 pub(super) fn column(pool: FreePoolId) -> Option<Vec<u8>> {
     (pool != FreePool::DEFAULT).then(|| pool.0.to_be_bytes().to_vec())
 }

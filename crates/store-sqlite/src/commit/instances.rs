@@ -1,4 +1,4 @@
-//! Instances.
+//! Reads instances.
 
 use ::leases::ids::GuestId;
 use sqlx::SqliteConnection;
@@ -8,7 +8,7 @@ use store::{CommitError, InstanceRecord, Version};
 use crate::columns::us;
 use crate::error::{exists, failed};
 
-/// Enters an instance, or changes one of that version.
+/// Adds an instance, or changes one that has the expected version.
 pub(super) async fn write(
     db: &mut SqliteConnection,
     record: &InstanceRecord,
@@ -52,7 +52,7 @@ pub(super) async fn write(
     }
 }
 
-/// Forgets an instance of that version.
+/// Deletes an instance that has the expected version.
 pub(super) async fn forget(
     db: &mut SqliteConnection,
     id: GuestId,

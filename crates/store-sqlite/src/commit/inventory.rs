@@ -1,4 +1,4 @@
-//! Hosts and floating IPs, and where each other record is written.
+//! Hosts and floating IPs, and dispatch of all other records.
 
 use ::leases::host::Host;
 use ::leases::ids::{FloatingIpId, HostId};
@@ -12,7 +12,7 @@ use crate::columns::{capacity, us};
 use crate::documents;
 use crate::error::{Refusal, exists, failed, refers, refusal};
 
-/// Writes what is not a lease.
+/// Writes a record that isn't a lease.
 pub(super) async fn write(db: &mut SqliteConnection, write: &Write) -> Result<(), CommitError> {
     if let Some(change) = write.document() {
         return documents::write(db, &change).await;
@@ -26,7 +26,7 @@ pub(super) async fn write(db: &mut SqliteConnection, write: &Write) -> Result<()
         Write::RemoveFloatingIp(id) => remove_floating_ip(db, *id).await,
         Write::Instance { record, expected } => instances::write(db, record, *expected).await,
         Write::ForgetInstance { id, expected } => instances::forget(db, *id, *expected).await,
-        // They are written before.
+        // Leases were written before.
         Write::Lease { .. } | Write::ForgetLease { .. } => Ok(()),
         other => Err(StoreError::no_place_for(other).into()),
     }
@@ -116,7 +116,7 @@ async fn remove_host(db: &mut SqliteConnection, id: HostId, expected: Version) -
     removed(deletion.execute(db).await, Subject::Host(id))
 }
 
-/// A removal that removed nothing was too late.
+/// If nothing was removed, the subject was already gone.
 fn removed(
     result: Result<sqlx::sqlite::SqliteQueryResult, sqlx::Error>,
     subject: Subject,

@@ -1,4 +1,4 @@
-//! Leases and their reservations, and what they give up.
+//! Leases, their reservations, and releases of bookings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +16,13 @@ use super::{bookings, texts};
 use crate::columns::uuid;
 use crate::error::{failed, unavailable};
 
-/// Leases that are written, and which versions they replace.
+/// Leases to write, and the versions that they replace.
 type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;
 
 /// Long text of each lease that is written, after the last write of the lease in the commit.
 type Texts = BTreeMap<LeaseId, LongText>;
 
-/// Writes leases, and lets them give up what they do not have any more. Returns what they newly take.
+/// Writes leases, and releases bookings. Returns the bookings that the leases take.
 pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result<Vec<Taken>, CommitError> {
     let last = store::leases_after(writes);
     if last.is_empty() {
@@ -66,7 +66,7 @@ pub(super) async fn write(db: &mut SqliteConnection, writes: &[Write]) -> Result
     Ok(taken)
 }
 
-/// What there is of the leases that are changed.
+/// Current rows of the leases that change.
 async fn held(db: &mut SqliteConnection, writes: &[Write]) -> Result<HeldLeases, StoreError> {
     let mut held = HeldLeases::default();
     let known = writes.iter().filter_map(|write| match write {
@@ -99,7 +99,7 @@ async fn held(db: &mut SqliteConnection, writes: &[Write]) -> Result<HeldLeases,
     Ok(held)
 }
 
-/// New leases and leases that there are, each in one statement, since a statement costs more than a row.
+/// Writes new leases in one statement and existing ones in another, since a statement costs more than a row.
 async fn write_rows(db: &mut SqliteConnection, rows: &Rows<'_>, long: &mut Texts) -> Result<(), CommitError> {
     let all = rows.values().map(|(record, expected)| {
         let mut own = LongText::default();
@@ -121,7 +121,7 @@ async fn write_rows(db: &mut SqliteConnection, rows: &Rows<'_>, long: &mut Texts
     }
 }
 
-/// Enters those of these [leases](LeaseRow) that are not there, and says which.
+/// Adds the [leases](LeaseRow) that don't exist yet, and returns their identifiers.
 async fn insert(db: &mut SqliteConnection, rows: &str) -> Result<Vec<LeaseId>, CommitError> {
     let insertion = sqlx::query_scalar!(
         "INSERT INTO lease (
@@ -145,7 +145,7 @@ async fn insert(db: &mut SqliteConnection, rows: &str) -> Result<Vec<LeaseId>, C
     ids(insertion.fetch_all(db).await)
 }
 
-/// Changes those of these [leases](LeaseRow) that have the versions that are expected, and says which.
+/// Updates the [leases](LeaseRow) that have the expected versions, and returns their identifiers.
 async fn update(db: &mut SqliteConnection, rows: &str) -> Result<Vec<LeaseId>, CommitError> {
     let change = sqlx::query_scalar!(
         "UPDATE lease SET
@@ -180,7 +180,7 @@ async fn forget(db: &mut SqliteConnection, lease: LeaseId, expected: Version) ->
     }
 }
 
-/// Removes the reservations that the lease does not have any more.
+/// Removes reservations that the lease no longer has.
 async fn remove_reservations(
     db: &mut SqliteConnection,
     record: &LeaseRecord,

@@ -1,4 +1,4 @@
-//! Commits: leases give up, hosts and addresses come and go, leases take.
+//! Commits: leases release, hosts and addresses are added and removed, leases take.
 
 mod bookings;
 mod free_pools;
@@ -13,7 +13,7 @@ use store::{Advance, Commit, CommitError};
 
 use crate::{feed, journal, power, usage};
 
-/// Writes a commit; whoever calls ends the transaction.
+/// Writes a commit. The caller ends the transaction.
 pub(crate) async fn write(db: &mut SqliteConnection, commit: &Commit) -> Result<Advance, CommitError> {
     journal::check_repetition(db, commit).await?;
     let taken = leases::write(db, &commit.writes).await?;

@@ -1,4 +1,4 @@
-//! What leases take. The schema has the last word on each row.
+//! Bookings that leases take. The schema has the last word on each row.
 
 use ::leases::ids::LeaseId;
 use sqlx::{Connection, SqliteConnection};
@@ -13,10 +13,10 @@ use crate::error::{Refusal, failed, refusal};
 /// A booking that is new to a lease.
 pub(super) type Taken = (LeaseId, BookingKey, Booking);
 
-/// Takes all of it, or says what of it cannot be had.
+/// Adds all bookings, or reports one that isn't possible.
 ///
-/// All rows of a table go in one statement, since a statement costs more than a row. Which row was refused does
-/// not follow from that, so what is refused is tried again piece by piece.
+/// All rows of a table go into one statement, since a statement costs more than a row. Its error doesn't tell
+/// which row was rejected, so after a rejection the bookings are tried one by one.
 pub(super) async fn all(db: &mut SqliteConnection, taken: &[Taken]) -> Result<(), CommitError> {
     if taken.is_empty() {
         return Ok(());

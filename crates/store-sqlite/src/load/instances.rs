@@ -1,4 +1,4 @@
-//! Instances.
+//! Reads instances.
 
 use ::leases::ids::GuestId;
 use sqlx::SqliteConnection;

@@ -1,4 +1,4 @@
-//! Hosts and floating IPs.
+//! Reads hosts and floating IPs.
 
 use std::collections::HashMap;
 

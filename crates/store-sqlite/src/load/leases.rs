@@ -1,5 +1,5 @@
-//! Leases. Tables are read whole and joined here: with a hundred thousand leases, nothing else is quick. A row is
-//! read as one value, JSON, because each column costs.
+//! Reads leases. Tables are read whole and joined in memory; with a hundred thousand leases, nothing else is
+//! fast. A row is read as one JSON value, because each column has a cost.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,7 +15,7 @@ use store::{LeaseRecord, StoreError, Wording};
 use crate::columns::uuid;
 use crate::error::unavailable;
 
-/// A reservation, by its lease and itself.
+/// A reservation of a lease.
 type Key = (LeaseId, ReservationId);
 
 pub(super) async fn read(db: &mut SqliteConnection) -> Result<Vec<LeaseRecord>, StoreError> {
@@ -52,7 +52,7 @@ async fn stored_text(db: &mut SqliteConnection) -> Result<StoredText, StoreError
     Ok(stored)
 }
 
-/// What belongs to a lease.
+/// Parts of a lease that are rows of other tables.
 #[derive(Default)]
 struct OfLease {
     /// By position.
@@ -101,7 +101,7 @@ async fn reservations(
     Ok(of_leases)
 }
 
-/// What a reservation was given.
+/// Hosts, slots and addresses of a reservation.
 #[derive(Default)]
 struct Given {
     hosts: Vec<HostId>,
@@ -110,7 +110,7 @@ struct Given {
 }
 
 impl Given {
-    /// As the terms have it.
+    /// The kind of allocation that the terms ask for.
     fn allocation(self, terms: &ReservationTerms) -> Allocation {
         match terms {
             ReservationTerms::Hosts(_) => Allocation::Hosts(self.hosts.into_iter().collect()),
@@ -124,7 +124,7 @@ impl Given {
     }
 }
 
-/// Hosts and slots come as one list for each reservation: there are many, and a row costs more than a number.
+/// Reads hosts and slots as one list per reservation: there are many, and a row costs more than a number.
 async fn allocations(db: &mut SqliteConnection) -> Result<HashMap<Key, Given>, StoreError> {
     let key = |lease: &[u8], reservation: &[u8]| -> Result<Key, StoreError> {
         Ok((LeaseId(uuid(lease)?), ReservationId(uuid(reservation)?)))

@@ -1,4 +1,4 @@
-//! Promises about taking everything from one store into another.
+//! Promises about export and import.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::archive::{Archive, ImportError};
 use crate::memory::MemoryStore;
 use crate::{Commit, Finished, Holder, Store, TokenKey, Write};
 
-/// Something of everything that an archive has.
+/// Adds at least one record of each kind that an archive contains.
 async fn fill(store: &Arc<dyn Store>) {
     let rich = Commit {
         writes: everything().into_iter().chain(documents().into_iter().map(Write::from)).collect(),
@@ -41,7 +41,7 @@ fn shown(archive: &Archive) -> String {
     format!("{archive:?}")
 }
 
-/// Through the model and back into the store's kind.
+/// Exports from the model and imports into the tested store.
 pub async fn what_was_exported_can_be_imported(store: &Arc<dyn Store>) {
     let model: Arc<dyn Store> = Arc::new(MemoryStore::new());
     fill(&model).await;
@@ -49,18 +49,18 @@ pub async fn what_was_exported_can_be_imported(store: &Arc<dyn Store>) {
     model.record_occupancy(&super::occupancy::many_intervals()).await.expect("works");
     let id = Some("0123456789abcdef0123456789abcdef".to_owned());
     let mut archive = Archive { id, ..model.export().await.expect("works") };
-    // A key that a service made when it began does not stand in the way.
+    // A token key that the service created at its start doesn't prevent the import.
     let own = TokenKey { number: 1, secret: vec![0; 32], at: at(0) };
     store.add_token_key(&own, 1).await.expect("works");
     store.import(&archive).await.expect("it is empty");
     let again = store.export().await.expect("works");
     if again.id.is_none() {
-        // It is not kept, so nothing can be taken for it.
+        // A store that isn't persistent has no identifier, so it can't adopt one.
         archive.id = None;
     }
     assert_eq!(shown(&again), shown(&archive));
     assert_eq!(again.tokens, archive.tokens, "keys are not shown");
-    // What comes later goes on from there.
+    // Numbers and fences continue after the archive's.
     let later = Commit { notifications: vec![notification("c")], ..Commit::new(at(9)) };
     store.commit(&later).await.expect("accepted");
     let told = store.notifications(None, archive.last_notification, 9).await.expect("works");
@@ -69,7 +69,7 @@ pub async fn what_was_exported_can_be_imported(store: &Arc<dyn Store>) {
     assert!(claims.expect("works")[0].fence > archive.last_fence);
 }
 
-/// Nor is anything of it changed by the attempt.
+/// The attempt changes nothing.
 pub async fn a_store_with_something_in_it_imports_nothing(store: &Arc<dyn Store>) {
     let model: Arc<dyn Store> = Arc::new(MemoryStore::new());
     fill(&model).await;
@@ -81,7 +81,7 @@ pub async fn a_store_with_something_in_it_imports_nothing(store: &Arc<dyn Store>
     assert_eq!(format!("{:?}", loaded(store).await), before);
 }
 
-/// A lease too many, at the end of all.
+/// The archive's last lease is booked on a host that is taken.
 pub async fn an_archive_that_contradicts_itself_is_imported_not_at_all(store: &Arc<dyn Store>) {
     let model: Arc<dyn Store> = Arc::new(MemoryStore::new());
     fill(&model).await;

@@ -1,4 +1,4 @@
-//! Promises about bookings: what is in a lease is in no other.
+//! Promises about bookings: no host or address is in two leases at once.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ async fn try_lease(store: &Arc<dyn Store>, record: &LeaseRecord) -> CommitError 
     refuse(store, &commit([add(record)])).await
 }
 
-/// Overlapping leases do not share a host, however they overlap.
+/// The windows overlap in every possible way.
 pub async fn w1_a_host_is_in_one_lease_at_a_time(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1, 2, 3])).await;
     accept(store, [add(&lease(1, window(10, 20), vec![hosts(&[1, 2])]))]).await;
@@ -49,11 +49,11 @@ pub async fn w16_a_lease_may_start_when_another_ends(store: &Arc<dyn Store>) {
     accept(store, [add(&lease(5, window(5, 5), vec![slots(&[(1, 9)])]))]).await;
 }
 
-/// Sums are right at each instant, neither those of the whole window nor those of its start only.
+/// The check uses the sum at each instant, not the sum over the window or the one at its start.
 pub async fn w2_slots_fit_their_host_at_every_instant(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1, 2])).await;
     let of = |number, start, end, count| lease(number, window(start, end), vec![slots(&[(1, count)])]);
-    // Together 3 of 4 at most: the first two are neighbours.
+    // At most 3 of 4 slots at once, since the first two leases follow each other.
     accept(store, [add(&of(1, 0, 10, 2)), add(&of(2, 10, 20, 2)), add(&of(3, 0, 30, 1))]).await;
     accept(store, [add(&of(4, 5, 15, 1))]).await;
     for (start, end) in [(5, 6), (0, 6), (14, 40), (0, 40), (9, 10)] {
@@ -62,12 +62,13 @@ pub async fn w2_slots_fit_their_host_at_every_instant(store: &Arc<dyn Store>) {
     }
     accept(store, [add(&of(5, 15, 20, 1)), add(&of(6, 0, 5, 1)), add(&of(7, 20, 30, 3))]).await;
     assert!(has_no_room(&try_lease(store, &of(8, 29, 30, 1)).await));
-    // The scarcest resource decides: of these, CPUs would suffice for four, special ones for none.
+    // The scarcest resource decides. CPUs would suffice for four of these slots, but the special resource is
+    // missing.
     let mut special = of(9, 50, 60, 1);
     special.lease.reservations[0].terms =
         elaborate_lease(1, window(0, 1)).lease.reservations[2].terms.clone();
     assert!(has_no_room(&try_lease(store, &special).await));
-    // More slots at the same time than fit, in one lease's two reservations.
+    // Two reservations of the same lease together need more slots than fit.
     let twice = lease(10, window(70, 80), vec![slots(&[(1, 3)]), slots(&[(1, 2)])]);
     assert!(has_no_room(&try_lease(store, &twice).await));
     let huge = lease(11, window(70, 80), vec![slots(&[(1, u32::MAX)])]);
@@ -75,8 +76,8 @@ pub async fn w2_slots_fit_their_host_at_every_instant(store: &Arc<dyn Store>) {
     accept(store, [add(&lease(12, window(0, 30), vec![slots(&[(2, 4)])]))]).await;
 }
 
-/// Whatever the length of a booking is, it counts until its end, and the next may begin then: from a minute to years,
-/// and a minute more or less than each quarter of an hour, hour, day and so on.
+/// A booking of any length counts until its end, and the next can begin right then. Lengths range from a
+/// minute to years, and are a minute more or less than each quarter of an hour, hour, day and so on.
 pub async fn w2_slots_count_to_their_end_whatever_their_length(store: &Arc<dyn Store>) {
     let near = |length: i64| [length - 1, length, length + 1];
     let mut lengths: Vec<i64> = (0..10).flat_map(|exponent| near(15 * 4_i64.pow(exponent))).collect();
@@ -102,7 +103,8 @@ pub async fn w2_slots_count_to_their_end_whatever_their_length(store: &Arc<dyn S
     }
 }
 
-/// The last whole host before a time is the one that may reach into it, also if others begin later.
+/// Whole-host bookings don't overlap, so only the last one that begins before a time can reach into it.
+/// Bookings that begin later don't hide it.
 pub async fn w16_a_long_lease_of_a_host_excludes_slots_until_its_end(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1])).await;
     let whole = |number, start, end| lease(number, window(start, end), vec![hosts(&[1])]);
@@ -117,7 +119,7 @@ pub async fn w16_a_long_lease_of_a_host_excludes_slots_until_its_end(store: &Arc
     accept(store, [add(&room(3, 100_001, 100_002)), add(&room(4, -5, 0))]).await;
 }
 
-/// Either the whole host or parts of it, in both orders.
+/// Whole hosts and slots exclude each other in both orders, and within a lease.
 pub async fn w16_slots_and_whole_hosts_exclude_each_other_only_while_they_overlap(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1, 2])).await;
     accept(store, [add(&lease(1, window(10, 20), vec![slots(&[(1, 1)])]))]).await;
@@ -130,7 +132,6 @@ pub async fn w16_slots_and_whole_hosts_exclude_each_other_only_while_they_overla
     accept(store, [add(&lease(4, window(20, 30), vec![slots(&[(2, 4)])]))]).await;
 }
 
-/// As hosts.
 pub async fn an_address_is_in_one_lease_at_a_time(store: &Arc<dyn Store>) {
     accept(store, [1, 2].map(|number| Write::AddFloatingIp(floating_ip(number)))).await;
     accept(store, [add(&lease(1, window(10, 20), vec![addresses(&[1])]))]).await;
@@ -139,7 +140,7 @@ pub async fn an_address_is_in_one_lease_at_a_time(store: &Arc<dyn Store>) {
     accept(store, [add(&lease(2, window(20, 30), vec![addresses(&[1, 2])]))]).await;
 }
 
-/// Its own reservations exclude each other.
+/// Reservations of the same lease exclude each other too.
 pub async fn a_lease_cannot_have_a_host_twice(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1])).await;
     let twice = lease(1, window(10, 20), vec![hosts(&[1]), hosts(&[1])]);
@@ -150,7 +151,7 @@ pub(super) fn with_status(lease: &Lease, status: LeaseStatus) -> Lease {
     Lease { status, ..lease.clone() }
 }
 
-/// What a lease had is still known when it is over, but others may have it.
+/// A lease that is over still shows its allocations, but other leases can book them.
 pub async fn a_lease_that_is_over_keeps_nothing(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1, 2])).await;
     accept(store, [Write::AddFloatingIp(floating_ip(1))]).await;
@@ -166,14 +167,13 @@ pub async fn a_lease_that_is_over_keeps_nothing(store: &Arc<dyn Store>) {
     }
     let last = lease(9, window(0, 60), given());
     accept(store, [add(&last)]).await;
-    // Coming back counts as taking.
+    // A lease that is revived takes its resources again.
     let first = LeaseRecord { version: Version(2), ..lease(0, window(0, 60), given()) };
     let back = replace(&first, with_status(&first.lease, LeaseStatus::Updating));
     assert!(is_taken(&refuse(store, &commit([back.clone()])).await));
     accept(store, [forget(&last), back]).await;
 }
 
-/// A lease keeps all it had when its change is refused.
 pub async fn w9_a_refused_change_of_a_lease_changes_nothing(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1, 2, 3])).await;
     let first = lease(1, window(0, 10), vec![hosts(&[1, 2])]);
@@ -186,7 +186,7 @@ pub async fn w9_a_refused_change_of_a_lease_changes_nothing(store: &Arc<dyn Stor
     accept(store, [add(&lease(3, window(0, 5), vec![hosts(&[1, 2, 3])]))]).await;
 }
 
-/// Also when the host has shrunk meanwhile, so that the lease would not be accepted again.
+/// Even if the host has shrunk, so the lease wouldn't be accepted again.
 pub async fn a_lease_can_always_be_shortened(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1])).await;
     let old = lease(1, window(0, 60), vec![slots(&[(1, 4)])]);
@@ -204,7 +204,7 @@ pub async fn a_lease_can_always_be_shortened(store: &Arc<dyn Store>) {
     accept(store, [replace(&old, with_status(&shorter, LeaseStatus::Deleting))]).await;
 }
 
-/// What a host has too little of does not concern those who take none of it.
+/// A host that lacks a resource can still be booked by leases that don't use it.
 pub async fn what_is_not_taken_need_not_fit(store: &Arc<dyn Store>) {
     let mut large = host(1);
     large.host.other_resources = elaborate_host(1).host.other_resources;
@@ -220,7 +220,7 @@ pub async fn what_is_not_taken_need_not_fit(store: &Arc<dyn Store>) {
     assert!(has_no_room(&try_lease(store, &special).await));
 }
 
-/// Leases give up first, in whatever order they are written.
+/// Releases come first, in any order of writes.
 pub async fn hosts_change_hands_within_one_commit(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1, 2, 3])).await;
     let [first, second] = [(1, 1), (2, 2)].map(|(n, host)| lease(n, window(0, 60), vec![hosts(&[host])]));
@@ -228,14 +228,14 @@ pub async fn hosts_change_hands_within_one_commit(store: &Arc<dyn Store>) {
     let given = |record: &LeaseRecord, ids: &[u64], end| {
         lease(record.lease.id.0, window(0, end), vec![hosts(ids)]).lease
     };
-    // Each gets the other's.
+    // Two leases swap hosts.
     accept(store, [replace(&first, given(&first, &[2], 60)), replace(&second, given(&second, &[1], 60))])
         .await;
-    // One is cut short, another takes what becomes free, though it is written first.
+    // One lease is cut short and another takes the freed time, although its write comes first.
     let [first, second] = [first, second].map(|record| LeaseRecord { version: Version(2), ..record });
     let third = lease(3, window(30, 60), vec![hosts(&[2])]);
     accept(store, [add(&third), replace(&first, given(&first, &[2], 30))]).await;
-    // Two reservations of one lease exchange theirs.
+    // Two reservations of a lease swap hosts.
     let two = lease(4, window(60, 90), vec![hosts(&[1]), slots(&[(2, 4)])]);
     accept(store, [add(&two)]).await;
     let exchanged = lease(4, window(60, 90), vec![hosts(&[2]), slots(&[(1, 4)])]).lease;
@@ -245,7 +245,7 @@ pub async fn hosts_change_hands_within_one_commit(store: &Arc<dyn Store>) {
     assert_eq!(snapshot.leases[1].lease, given(&second, &[1], 60));
 }
 
-/// Hosts come before leases take, and go after leases give up, in whatever order they are written.
+/// Hosts are added before leases take them and removed after leases release them, in any order of writes.
 pub async fn a_host_comes_and_goes_with_its_lease(store: &Arc<dyn Store>) {
     let record = lease(1, window(0, 60), vec![hosts(&[1]), addresses(&[1])]);
     let writes = [add(&record), add_host(host(1)), Write::AddFloatingIp(floating_ip(1))];
@@ -256,7 +256,7 @@ pub async fn a_host_comes_and_goes_with_its_lease(store: &Arc<dyn Store>) {
     assert!(snapshot.leases.is_empty() && snapshot.hosts.is_empty() && snapshot.floating_ips.is_empty());
 }
 
-/// By leases present, past without end, and coming, but not by those that are over.
+/// A lease keeps its hosts and addresses whether its window is past, current or future, until it is over.
 pub async fn what_is_reserved_cannot_be_removed(store: &Arc<dyn Store>) {
     let removals = || [remove_host(1), remove_host(2), Write::RemoveFloatingIp(FloatingIpId(1))];
     accept(store, add_hosts([1, 2])).await;
@@ -274,7 +274,7 @@ pub async fn what_is_reserved_cannot_be_removed(store: &Arc<dyn Store>) {
     assert_eq!(loaded(store).await.leases[0].lease, over, "what a lease had is still known");
 }
 
-/// It was there when somebody decided, so the answer is to decide again.
+/// The host or address existed when the caller decided, so the error tells it to decide again.
 pub async fn what_does_not_exist_cannot_be_booked(store: &Arc<dyn Store>) {
     for given in [hosts(&[1]), slots(&[(1, 1)]), addresses(&[1])] {
         let refusal = try_lease(store, &lease(1, window(0, 60), vec![given])).await;
@@ -282,8 +282,8 @@ pub async fn what_does_not_exist_cannot_be_booked(store: &Arc<dyn Store>) {
     }
 }
 
-/// What is offered, or waits, takes nothing; what is kept free for an offer is taken by nobody else, and becomes the
-/// lease's in one commit.
+/// Offers and waiting requests take nothing. Hosts kept for a held offer are closed to other leases, and pass
+/// to its lease in one commit.
 pub async fn what_is_offered_is_kept_free_until_it_becomes_a_lease(store: &Arc<dyn Store>) {
     let (group, until) = (OffersId(u128::MAX), at(5));
     let within = Some(window(0, 90));

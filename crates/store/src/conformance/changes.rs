@@ -1,4 +1,4 @@
-//! Promises about revisions: whoever follows the changes knows what the store holds.
+//! Promises about revisions: a service that follows the changes knows the contents of the store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::{
     Changes, Commit, Delta, Finished, Holder, LeaseRecord, Revision, Snapshot, Store, Version, Write,
 };
 
-/// What has changed since then.
+/// Changes since that revision. Panics if the store asks for a reload.
 pub(super) async fn delta(store: &Arc<dyn Store>, since: Revision) -> Delta {
     match store.changes_since(since).await.expect("works") {
         Changes::Delta(delta) => *delta,
@@ -22,7 +22,7 @@ pub(super) async fn delta(store: &Arc<dyn Store>, since: Revision) -> Delta {
     }
 }
 
-/// A snapshot that is kept up to date by changes alone.
+/// Updates a snapshot with a delta.
 pub(super) fn follow(mut known: Snapshot, delta: Delta) -> Snapshot {
     fn change<K: Ord, R>(records: Vec<R>, delta: BTreeMap<K, Option<R>>, key: impl Fn(&R) -> K) -> Vec<R> {
         let mut by_key: BTreeMap<K, R> = records.into_iter().map(|record| (key(&record), record)).collect();
@@ -60,7 +60,7 @@ async fn expect_followed(store: &Arc<dyn Store>, known: Snapshot) -> Snapshot {
     followed
 }
 
-/// Also one that changes nothing but what it tells; one that is refused makes none.
+/// Commits without record changes make one as well; rejected commits don't.
 pub async fn every_commit_makes_the_next_revision(store: &Arc<dyn Store>) {
     let mut last = loaded(store).await.revision;
     let telling = Commit { notifications: vec![notification("n")], ..Commit::new(at(0)) };
@@ -74,7 +74,7 @@ pub async fn every_commit_makes_the_next_revision(store: &Arc<dyn Store>) {
     assert_eq!(loaded(store).await.revision, last);
 }
 
-/// What comes, what changes, and what goes.
+/// Records are added, changed and removed.
 pub async fn changes_bring_an_old_snapshot_up_to_date(store: &Arc<dyn Store>) {
     let empty = loaded(store).await;
     assert_eq!(delta(store, empty.revision).await, Delta { revision: empty.revision, ..Delta::default() });
@@ -97,7 +97,7 @@ pub async fn changes_bring_an_old_snapshot_up_to_date(store: &Arc<dyn Store>) {
     expect_followed(store, empty).await;
 }
 
-/// What becomes of steps is among the changes; what changes no history makes no revision.
+/// Results of steps are part of the changes. A result that doesn't change the history makes no revision.
 pub async fn the_history_of_steps_is_followed_like_records(store: &Arc<dyn Store>) {
     let (fence, unfence) = (Action::Fence(HostId(1)), Action::Unfence(HostId(1)));
     let finish = async |action, result: Result<(), &str>, now| {
@@ -120,7 +120,7 @@ pub async fn the_history_of_steps_is_followed_like_records(store: &Arc<dyn Store
     assert!(known.history.failures.is_empty());
 }
 
-/// A store that was restored counts the same numbers again, and what they stood for is gone.
+/// A restored store gives the same numbers to other revisions, so a follower of the lost ones must reload.
 pub async fn who_knows_another_history_is_told_to_load_everything(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1])).await;
     let here = loaded(store).await.revision;
@@ -133,7 +133,7 @@ pub async fn who_knows_another_history_is_told_to_load_everything(store: &Arc<dy
     }
 }
 
-/// Whether the change comes before one waits or after.
+/// The change can come before or after the wait begins.
 pub async fn who_waits_for_a_change_is_woken(store: &Arc<dyn Store>) {
     let mut known = loaded(store).await.revision;
     for host in 1..=3 {
@@ -154,7 +154,7 @@ pub async fn who_waits_for_a_change_is_woken(store: &Arc<dyn Store>) {
     }
 }
 
-/// A commit that has the lower number and becomes visible later would never be seen.
+/// A commit that becomes visible after one with a higher number would never be seen.
 pub async fn of_parallel_commits_a_follower_misses_none(store: &Arc<dyn Store>) {
     const WRITERS: u128 = 8;
     const EACH: u128 = 12;
@@ -181,7 +181,7 @@ pub async fn of_parallel_commits_a_follower_misses_none(store: &Arc<dyn Store>) 
     expect_followed(store, known).await;
 }
 
-/// Until its time is over or given up, and in each role for itself.
+/// A leader stays until its time is over or it resigns. Each role has its own.
 pub async fn one_holder_leads_in_a_role_at_a_time(store: &Arc<dyn Store>) {
     let [one, other] = ["one", "other"].map(|name| Holder(name.to_owned()));
     let lead = async |role, holder: &Holder, now, until| {

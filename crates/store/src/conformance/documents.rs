@@ -7,12 +7,12 @@ use super::records::{accept, loaded, refuse};
 use super::sample::*;
 use crate::{CommitError, Document, Snapshot, Store, Write};
 
-/// What a snapshot has of them, by kind and identifier.
+/// Plain records in a snapshot, by kind and identifier.
 fn plain(snapshot: &Snapshot) -> Vec<Document> {
     snapshot.documents().collect()
 }
 
-/// Whatever they are called, and others are told of it.
+/// Identifiers can be any text, and each change is in the delta.
 pub async fn plain_records_are_entered_replaced_and_removed(store: &Arc<dyn Store>) {
     let mut known = loaded(store).await;
     let first = documents();

@@ -1,4 +1,4 @@
-//! Promises about what is forgotten, and when.
+//! Promises about expiry.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::sample::*;
 use super::usage::some_usage;
 use crate::{Changes, Commit, LeaseRecord, Store, UsageFilter, Write};
 
-/// So that however much is old, nobody waits long for it.
+/// The parts are small, so however much is old, other requests don't wait long.
 pub async fn what_is_old_is_forgotten_a_part_at_a_time(store: &Arc<dyn Store>) {
     for minute in 0..5 {
         let audit = vec![crate::AuditRecord { at: at(minute), ..audit("a") }];
@@ -43,7 +43,7 @@ pub async fn what_is_old_is_forgotten_a_part_at_a_time(store: &Arc<dyn Store>) {
     assert!(store.usage_events(&UsageFilter::default(), 0, 9).await.expect("works").is_empty());
 }
 
-/// A listener that is away for good does not fill the store.
+/// A listener that never returns can't fill the store.
 pub async fn notifications_that_nobody_takes_are_forgotten_in_the_end(store: &Arc<dyn Store>) {
     for minute in 0..4 {
         let commit = Commit { notifications: vec![notification("n")], ..Commit::new(at(minute)) };
@@ -56,7 +56,7 @@ pub async fn notifications_that_nobody_takes_are_forgotten_in_the_end(store: &Ar
     assert_eq!(store.delivered("away").await.expect("works"), all[0].number, "it goes on where it was");
 }
 
-/// Others learn of it as of any deletion, and what was used stays known.
+/// Followers see the leases as deleted, but their usage remains.
 pub async fn leases_that_are_over_are_forgotten_and_their_usage_is_not(store: &Arc<dyn Store>) {
     const LEASES: u128 = 300;
     accept(store, add_hosts([1])).await;
@@ -87,7 +87,7 @@ pub async fn leases_that_are_over_are_forgotten_and_their_usage_is_not(store: &A
     assert_eq!(changes.revision, after.revision);
 }
 
-/// How large it is may be told, and is told of journals.
+/// Sizes in bytes are optional, but the number of records in journals is always known.
 pub async fn records_are_counted(store: &Arc<dyn Store>) {
     let audit = vec![audit("a"), audit("b")];
     let commit = Commit { audit, notifications: vec![notification("n")], ..Commit::new(at(0)) };

@@ -97,7 +97,7 @@ pub async fn a_project_that_has_too_many_records_loses_its_own(store: &Arc<dyn S
     assert_eq!(sizes(store).await, summed(store).await);
 }
 
-/// Protected audit records are never trimmed, whatever their size. `prune` removes them like others.
+/// Protected audit records are never trimmed, regardless of their size. `prune` removes them.
 pub async fn protected_audit_records_expire_by_age_only(store: &Arc<dyn Store>) {
     for number in 0..9 {
         store.commit(&records("p", number)).await.expect("accepted");
@@ -133,8 +133,8 @@ pub async fn what_is_too_much_is_forgotten_a_part_at_a_time(store: &Arc<dyn Stor
     assert_eq!((trimmed.records, trimmed.more, records().await), (2, false, 2), "never too many");
 }
 
-/// Undelivered notifications are removed like others, so an absent listener doesn't make the store grow. Those that a
-/// listener misses are counted.
+/// Trimming removes undelivered notifications too, so an absent listener doesn't make the store grow. The
+/// result counts the notifications that a listener misses.
 pub async fn notifications_that_a_listener_misses_are_counted(store: &Arc<dyn Store>) {
     for number in 0..6 {
         store.commit(&records("p", number)).await.expect("accepted");

@@ -1,5 +1,5 @@
-//! What every store promises, a function for each promise. They panic where a promise is broken, so they are
-//! called from tests:
+//! The promises that every store keeps, one function each. A function panics if its promise is broken, so
+//! call them from tests:
 //!
 //! ```ignore
 //! macro_rules! tests {
@@ -13,9 +13,9 @@
 //! store::promises!(tests);
 //! ```
 //!
-//! Persistent stores also test [`what_was_committed_survives`], which needs a function that reopens the store, and the
-//! promises about long text that inspect rows of the database. Stores whose bookings aren't shared with other processes
-//! need no other tests.
+//! Persistent stores also test [`what_was_committed_survives`], which needs a function that reopens the
+//! store, and the promises about long text that inspect rows of the database. Stores whose bookings aren't
+//! shared with other processes need no other tests.
 
 #![expect(clippy::missing_panics_doc, reason = "panicking is how a broken promise is told")]
 #![allow(clippy::wildcard_imports, reason = "samples are named as the domain names things")]

@@ -13,7 +13,7 @@ fn project(name: &str) -> ProjectId {
     ProjectId(name.into())
 }
 
-/// An open interval from that minute on.
+/// An open interval that starts at that minute.
 fn open(lease: u128, fact: Fact, start: i64) -> Interval {
     Interval {
         lease: LeaseId(lease),
@@ -34,7 +34,7 @@ fn instance(id: u128, name: Option<&str>) -> Fact {
     Fact::Instance(GuestId(id), name.map(project))
 }
 
-/// Something in every field.
+/// Intervals that together set every field.
 pub(super) fn some_occupancy() -> Changes {
     let opened = vec![
         Interval { begins: true, ..open(1, Fact::Fence(Fence::Held), 0) },
@@ -46,7 +46,7 @@ pub(super) fn some_occupancy() -> Changes {
     Changes { closed: Vec::new(), opened, seen_until: Some(at(6)) }
 }
 
-/// More than one statement enters.
+/// More intervals than one statement inserts.
 pub(super) fn many_intervals() -> Changes {
     let opened = (0..1200).map(|minute| until(open(3, Fact::Unseen, minute), minute)).collect();
     Changes { closed: Vec::new(), opened, seen_until: None }
@@ -57,14 +57,13 @@ async fn record(store: &Arc<dyn Store>, closed: Vec<Interval>, opened: Vec<Inter
     store.record_occupancy(&changes).await.expect("works");
 }
 
-/// All intervals of a lease.
 async fn of_lease(store: &Arc<dyn Store>, lease: u128) -> Vec<Interval> {
     let found = store.occupancy(LeaseId(lease), 0, 1000).await.expect("works");
     assert!(found.is_sorted_by_key(|(number, _)| *number));
     found.into_iter().map(|(_, interval)| interval).collect()
 }
 
-/// Of each lease by itself, page by page.
+/// Each lease is read by itself, page by page.
 pub async fn occupancy_is_read_as_it_was_recorded(store: &Arc<dyn Store>) {
     assert_eq!(store.occupancy_seen_until().await.expect("works"), None);
     let changes = some_occupancy();
@@ -78,7 +77,7 @@ pub async fn occupancy_is_read_as_it_was_recorded(store: &Arc<dyn Store>) {
     let rest = page(first[2].0).await;
     assert_eq!((first.len(), &rest[0].1, rest.len()), (3, &changes.opened[3], 1));
     assert_eq!(page(rest[0].0).await, []);
-    // Without a time, the last one stays.
+    // Changes without a time keep the previous one.
     record(store, vec![], vec![]).await;
     assert_eq!(store.occupancy_seen_until().await.expect("works"), Some(at(6)));
     let later = Changes { seen_until: Some(at(9)), ..Changes::default() };
@@ -86,13 +85,13 @@ pub async fn occupancy_is_read_as_it_was_recorded(store: &Arc<dyn Store>) {
     assert_eq!(store.occupancy_seen_until().await.expect("works"), Some(at(9)));
 }
 
-/// Two services may record the same.
+/// Two services can record the same interval.
 pub async fn occupancy_is_opened_and_closed_once(store: &Arc<dyn Store>) {
     let (held, guest) = (open(1, Fact::Fence(Fence::Held), 0), open(1, instance(7, Some("q")), 0));
     record(store, vec![], vec![held.clone(), guest.clone()]).await;
     record(store, vec![], vec![open(1, Fact::Fence(Fence::Held), 5), open(1, instance(7, None), 5)]).await;
     assert_eq!(of_lease(store, 1).await, [held.clone(), guest.clone()]);
-    // Its project may have become known in between.
+    // The project of an instance can become known later.
     let again = open(1, instance(7, Some("q")), 9);
     record(store, vec![until(open(1, instance(7, None), 0), 8)], vec![again.clone()]).await;
     assert_eq!(store.open_occupancy().await.expect("works"), [held.clone(), again.clone()]);
@@ -102,7 +101,7 @@ pub async fn occupancy_is_opened_and_closed_once(store: &Arc<dyn Store>) {
     assert_eq!(store.open_occupancy().await.expect("works"), [held]);
 }
 
-/// Intervals that are open, and those of projects below the limit, stay.
+/// Open intervals and projects below the limit lose nothing.
 pub async fn occupancy_expires_by_age_and_by_size(store: &Arc<dyn Store>) {
     let held = open(1, Fact::Fence(Fence::Held), 0);
     let closed = |lease, minute| until(open(lease, instance(7, Some("q")), minute), minute);
@@ -120,7 +119,7 @@ pub async fn occupancy_expires_by_age_and_by_size(store: &Arc<dyn Store>) {
     let left: Vec<Interval> = opened[..1].iter().chain(&opened[5..21]).cloned().collect();
     assert_eq!(of_lease(store, 1).await, left);
     assert_eq!(of_lease(store, 2).await, []);
-    // Of 17 intervals of project `p'1`, room for the open one and for five others.
+    // Project `p'1` has 17 intervals. The limit leaves the open one and five more.
     record(store, vec![], (1..=3).map(|minute| closed(2, minute)).collect()).await;
     let most = (128 + 3) + 5 * (128 + 3 + 1);
     assert!(prune(None, most, 4).await);

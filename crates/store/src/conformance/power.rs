@@ -1,4 +1,4 @@
-//! Promises about hosts that are switched off: times that they were off for are kept with the commit that ends them.
+//! Promises about powered-off hosts: a period in which a host was off is recorded by the commit that ends it.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ fn sleep(host: u64, start: i64, end: i64) -> Sleep {
     }
 }
 
-/// One of each kind.
+/// One sleep of each kind.
 pub(super) fn some_sleeps() -> Vec<Sleep> {
     let boot = Some(SignedDuration::from_micros(123_456_789));
     let woken = Sleep { boot, failed: false, pool: FreePoolId(9), ..sleep(2, 20, 30) };
     vec![sleep(1, 0, 10), woken, Sleep { saved_milliwatts: u32::MAX, ..sleep(u64::MAX, 5, 5) }]
 }
 
-/// They are found by the time that they touch, and forgotten with old usage.
+/// Sleeps are found by a period that they touch, and expire with old usage.
 pub async fn energy_f_times_that_hosts_were_off_for_are_kept(store: &Arc<dyn Store>) {
     let slept = some_sleeps();
     let commit = Commit { slept: slept.clone(), ..Commit::new(at(30)) };
@@ -43,7 +43,7 @@ pub async fn energy_f_times_that_hosts_were_off_for_are_kept(store: &Arc<dyn Sto
     assert_eq!(read(-100, 100).await, slept[..2]);
 }
 
-/// A switch that somebody else was faster with is not reported either.
+/// A commit that lost a race must not record a sleep twice.
 pub async fn energy_f_a_refused_commit_leaves_no_time(store: &Arc<dyn Store>) {
     let change = add_hosts([1]);
     store.commit(&Commit { writes: change.clone(), ..Commit::new(at(0)) }).await.expect("accepted");

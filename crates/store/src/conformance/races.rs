@@ -1,4 +1,4 @@
-//! Promises about many who do things at once.
+//! Promises about concurrent callers.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -14,7 +14,7 @@ use crate::{Advance, Commit, CommitError, Holder, LeaseRecord, Store};
 
 const AT_ONCE: usize = 12;
 
-/// Commits all of them at the same time.
+/// Starts all commits at the same time.
 pub(super) async fn race(store: &Arc<dyn Store>, commits: Vec<Commit>) -> Vec<Result<Advance, CommitError>> {
     let start = Arc::new(Barrier::new(commits.len()));
     let mut tasks = JoinSet::new();
@@ -33,7 +33,7 @@ fn leases_of(given: impl Fn() -> leases::lease::Allocation) -> Vec<Commit> {
     (1..=AT_ONCE).map(|number| commit([add(&record(number))])).collect()
 }
 
-/// Blazar accepted up to all of them.
+/// Blazar accepted several, up to all.
 pub async fn w1_of_parallel_bookings_of_a_host_one_stands(store: &Arc<dyn Store>) {
     accept(store, add_hosts(1..=8)).await;
     let results = race(store, leases_of(|| hosts(&[1, 2, 3, 4, 5, 6, 7, 8]))).await;
@@ -42,7 +42,6 @@ pub async fn w1_of_parallel_bookings_of_a_host_one_stands(store: &Arc<dyn Store>
     assert_eq!(loaded(store).await.leases.len(), 1);
 }
 
-/// Neither more than fit, nor fewer.
 pub async fn w2_of_parallel_bookings_of_slots_as_many_stand_as_fit(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1])).await;
     let results = race(store, leases_of(|| slots(&[(1, 1)]))).await;
@@ -51,7 +50,7 @@ pub async fn w2_of_parallel_bookings_of_slots_as_many_stand_as_fit(store: &Arc<d
     assert_eq!(loaded(store).await.leases.len(), 4);
 }
 
-/// The others are told that they have decided on what is no more.
+/// All other callers get [`CommitError::Stale`].
 pub async fn of_parallel_changes_of_a_lease_one_stands(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1])).await;
     let old = lease(1, window(0, 60), vec![hosts(&[1])]);
@@ -62,7 +61,6 @@ pub async fn of_parallel_changes_of_a_lease_one_stands(store: &Arc<dyn Store>) {
     assert!(results.iter().filter_map(|r| r.as_ref().err()).all(|e| matches!(e, CommitError::Stale { .. })));
 }
 
-/// Each step goes to one holder.
 pub async fn of_parallel_claims_of_a_step_one_stands(store: &Arc<dyn Store>) {
     let steps: Vec<Action> = (0..20).map(|host| Action::Fence(HostId(host))).collect();
     let mut tasks = JoinSet::new();
@@ -77,7 +75,7 @@ pub async fn of_parallel_claims_of_a_step_one_stands(store: &Arc<dyn Store>) {
     assert_eq!(claimed, steps);
 }
 
-/// Whoever waits for a commit may go away at any time, as when a client hangs up.
+/// A caller can stop waiting for its commit at any time, for example when a client hangs up.
 pub async fn a_commit_that_is_broken_off_happens_whole_or_not_at_all(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1, 2])).await;
     let mut records: Vec<LeaseRecord> = Vec::new();
@@ -99,7 +97,7 @@ pub async fn a_commit_that_is_broken_off_happens_whole_or_not_at_all(store: &Arc
         }
         records.extend([a, b]);
     }
-    // Whatever happened, the store goes on working.
+    // In any case, the store still works.
     accept(store, [add(&lease(1, window(500, 600), vec![hosts(&[1, 2])]))]).await;
     let snapshot = loaded(store).await;
     let here = |record: &LeaseRecord| snapshot.leases.contains(record);

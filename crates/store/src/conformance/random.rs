@@ -1,4 +1,4 @@
-//! Random commits, put to a store and to the model.
+//! Random commits, applied to a store and to the model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,13 +19,12 @@ const HOSTS: u64 = 4;
 const LEASES: u128 = 12;
 const COMMITS: usize = 400;
 
-/// Draws choices from a seed.
+/// Random choices, drawn from a seed.
 struct Draw(SeededIds);
 
 impl Draw {
-    /// A number below `limit`.
     fn below(&self, limit: u64) -> u64 {
-        // The low bits: none of those that mark a UUID.
+        // The version and variant of a UUID aren't in the low bits.
         (self.0.uuid() as u64 & u64::from(u32::MAX)) % limit.max(1)
     }
 
@@ -38,12 +37,13 @@ impl Draw {
     }
 }
 
-/// The records, which are alike in two stores; revisions are not.
+/// Records as text, without the revision, which differs between stores.
 fn records(snapshot: &Snapshot) -> String {
     format!("{:?}", Snapshot { revision: Revision::default(), ..snapshot.clone() })
 }
 
-/// The same answers, word for word, and the same records afterwards, whether loaded or followed.
+/// Both stores give the same answers, word for word, and hold the same records afterward, whether loaded or
+/// followed.
 pub async fn random_commits_are_answered_as_the_model_answers_them(store: &Arc<dyn Store>) {
     let model: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let draw = Draw(SeededIds::new(1));
@@ -69,7 +69,7 @@ pub async fn random_commits_are_answered_as_the_model_answers_them(store: &Arc<d
                     records(&loaded(store).await) == records(&known),
                     "after commit {round}: {commit:#?}"
                 );
-                // Of several commits together, now and then.
+                // Sometimes a delta covers several commits.
                 if draw.chance(50) {
                     let changes = delta(store, followed.revision).await;
                     followed = follow(followed, changes);
@@ -83,7 +83,7 @@ pub async fn random_commits_are_answered_as_the_model_answers_them(store: &Arc<d
             }
         }
     }
-    // Otherwise little was tried.
+    // Otherwise the test tried too little.
     assert!(accepted > COMMITS / 10 && refused.len() >= 4, "{accepted} accepted, refused: {refused:?}");
 }
 
@@ -138,7 +138,7 @@ fn random_lease(draw: &Draw, known: &Snapshot) -> Write {
     }
 }
 
-/// A name that is often too long to be stored inline, and often equal to that of another lease.
+/// A name that is often too long to be stored inline, and often shared by several leases.
 fn random_name(draw: &Draw) -> String {
     draw.below(3).to_string().repeat(if draw.chance(70) { 300 } else { 3 })
 }

@@ -1,4 +1,4 @@
-//! Promises about records: versions, names, notifications, the audit log, keys of requests.
+//! Promises about records: versions, names, notifications, the audit log, and idempotency keys.
 
 use std::sync::Arc;
 
@@ -14,19 +14,18 @@ use crate::{
     NewNotification, Snapshot, Store, Version, Write,
 };
 
-/// What a store holds.
 pub(super) async fn loaded(store: &Arc<dyn Store>) -> Snapshot {
     store.load().await.expect("the store works")
 }
 
-/// Commits what must be accepted.
+/// Commits and panics if the store rejects it.
 pub(super) async fn accept(store: &Arc<dyn Store>, writes: impl IntoIterator<Item = Write>) {
     if let Err(refusal) = store.commit(&commit(writes)).await {
         panic!("refused: {refusal}");
     }
 }
 
-/// Commits what must be refused, and sees to it that nothing has changed.
+/// Checks that the store rejects the commit and changes nothing.
 pub(super) async fn refuse(store: &Arc<dyn Store>, commit: &Commit) -> CommitError {
     let before = format!("{:?}", loaded(store).await);
     let refusal = store.commit(commit).await.expect_err("it must be refused");
@@ -35,7 +34,6 @@ pub(super) async fn refuse(store: &Arc<dyn Store>, commit: &Commit) -> CommitErr
     refusal
 }
 
-/// A new store has nothing in it.
 pub async fn a_new_store_is_empty(store: &Arc<dyn Store>) {
     let snapshot = loaded(store).await;
     let empty = Snapshot { revision: snapshot.revision, ..Snapshot::default() };
@@ -46,7 +44,7 @@ pub async fn a_new_store_is_empty(store: &Arc<dyn Store>) {
     store.check().await.expect("works");
 }
 
-/// One of everything.
+/// Records of every kind.
 pub(super) fn everything() -> Vec<Write> {
     let mut writes = add_hosts([1, 2, 3]);
     writes.push(add_free_pool(&free_pool(8, "fast")));
@@ -76,7 +74,6 @@ fn with_pcpus(record: HostRecord) -> leases::host::Host {
     host
 }
 
-/// Nothing is lost or made up.
 pub async fn everything_is_loaded_as_it_was_committed(store: &Arc<dyn Store>) {
     let writes = everything();
     accept(store, writes.clone()).await;
@@ -91,7 +88,7 @@ pub async fn everything_is_loaded_as_it_was_committed(store: &Arc<dyn Store>) {
     assert_eq!(snapshot.flavors, [flavor("f"), flavor("g")]);
 }
 
-/// Sees to it that a snapshot has exactly these records.
+/// Checks that the snapshot has exactly these records.
 pub(super) fn expect_everything(snapshot: &Snapshot, writes: &[Write]) {
     let hosts: Vec<HostRecord> = writes
         .iter()
@@ -112,7 +109,7 @@ pub(super) fn expect_everything(snapshot: &Snapshot, writes: &[Write]) {
     assert_eq!(snapshot.instances, [instance(5, part)]);
 }
 
-/// Free pools are changed and removed as they were known, and no two have one name.
+/// Changes and removals need the current version, and names are unique.
 pub async fn free_pools_are_written_by_their_versions(store: &Arc<dyn Store>) {
     let new = free_pool(5, "fast");
     accept(store, [add_free_pool(&new)]).await;
@@ -141,7 +138,7 @@ pub async fn free_pools_are_written_by_their_versions(store: &Arc<dyn Store>) {
     assert_eq!(loaded(store).await.free_pools, [free_pool(6, "slow")]);
 }
 
-/// FP-2: nor does a host come into one that there is not.
+/// FP-2. A host can't be added to a pool that doesn't exist either.
 pub async fn a_free_pool_stays_while_hosts_are_in_it(store: &Arc<dyn Store>) {
     let gone = refuse(store, &commit([add_host(host_in(1, 5))])).await;
     assert!(matches!(gone, CommitError::Stale { .. }), "{gone}");
@@ -154,7 +151,6 @@ pub async fn a_free_pool_stays_while_hosts_are_in_it(store: &Arc<dyn Store>) {
     assert_eq!((snapshot.hosts, snapshot.free_pools), (vec![], vec![]));
 }
 
-/// Instances are changed and forgotten as they were known.
 pub async fn instances_are_written_by_their_versions(store: &Arc<dyn Store>) {
     let new = instance(5, InstanceKind::Regular);
     accept(store, [add_instance(&new)]).await;
@@ -177,7 +173,7 @@ pub async fn instances_are_written_by_their_versions(store: &Arc<dyn Store>) {
     assert_eq!(loaded(store).await.instances, []);
 }
 
-/// All parts of a commit are refused together.
+/// A commit is rejected as a whole.
 pub async fn a_change_of_another_version_is_refused_and_changes_nothing(store: &Arc<dyn Store>) {
     let first = lease(1, window(0, 60), vec![hosts(&[1])]);
     accept(store, add_hosts([1])).await;
@@ -208,12 +204,12 @@ pub async fn a_change_of_another_version_is_refused_and_changes_nothing(store: &
     assert_eq!(store.audit(10).await.expect("works"), []);
     assert_eq!(store.notifications(None, 0, 10).await.expect("works"), []);
     assert_eq!(store.idempotent(&owner().project, "key", at(0)).await.expect("works"), None);
-    // Versions count in the order of writes, also within one commit.
+    // Versions are compared in the order of writes, also within a commit.
     accept(store, [replace(&first, first.lease.clone()), forget(&second), add(&first)]).await;
     assert_eq!(loaded(store).await.leases, [first]);
 }
 
-/// Two hosts have two names, two addresses of a network differ.
+/// Names of hosts are unique, and addresses are unique in their network.
 pub async fn names_and_addresses_are_unique(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1, 2])).await;
     accept(store, [Write::AddFloatingIp(floating_ip(1))]).await;
@@ -238,7 +234,7 @@ pub async fn names_and_addresses_are_unique(store: &Arc<dyn Store>) {
     same_address.floating_ip.network.0 = "other".into();
     accept(store, [Write::AddFloatingIp(same_address)]).await;
     accept(store, [remove_host(1), add_host(same_name)]).await;
-    // A pattern of projects is there, or it is not.
+    // Adding a pattern again changes nothing; removing it again fails.
     let (listed, other) = (preemptible_project("spot-*"), preemptible_project("ci?"));
     let list = |record: &crate::PreemptibleProjectRecord| Write::PreemptibleProject(record.clone());
     accept(store, [list(&listed), list(&other)]).await;
@@ -247,13 +243,12 @@ pub async fn names_and_addresses_are_unique(store: &Arc<dyn Store>) {
     accept(store, [unlist.clone()]).await;
     refuse(store, &commit([unlist])).await;
     assert_eq!(loaded(store).await.preemptible_projects, [listed]);
-    // A property is known by its name.
+    // Properties are identified by name, so the second write replaces the first.
     let shown = crate::PropertyRecord { id: 78, private: false, ..property("rack") };
     accept(store, [Write::Property(property("rack")), Write::Property(shown.clone())]).await;
     assert_eq!(loaded(store).await.properties, [shown]);
 }
 
-/// Who comes second is told so.
 pub async fn what_is_gone_cannot_be_removed_again(store: &Arc<dyn Store>) {
     accept(store, add_hosts([1])).await;
     accept(store, [Write::AddFloatingIp(floating_ip(1)), Write::Flavor(flavor("f"))]).await;
@@ -275,12 +270,12 @@ fn requesting(key: &str, at: Timestamp, number: u128) -> Commit {
     Commit { writes: vec![add(&lease(number, window(0, 9), vec![]))], idempotency, ..Commit::new(at) }
 }
 
-/// A key stands for one request of one project for a day.
+/// For a day, a key belongs to a single request of its project.
 pub async fn a_repeated_request_is_refused_for_a_day(store: &Arc<dyn Store>) {
     store.commit(&requesting("k", at(0), 1)).await.expect("accepted");
     let refusal = refuse(store, &requesting("k", later(23), 2)).await;
     assert!(matches!(refusal, CommitError::Repeated(ref key) if key == "k"), "{refusal}");
-    // Before anything else: who repeats a request is not told that what it made is in the way.
+    // The key is checked first, so a repeated request isn't told that its own result is in the way.
     let refusal = refuse(store, &requesting("k", at(0), 1)).await;
     assert!(matches!(refusal, CommitError::Repeated(_)), "{refusal}");
     let project = owner().project;
@@ -293,7 +288,7 @@ pub async fn a_repeated_request_is_refused_for_a_day(store: &Arc<dyn Store>) {
     assert_eq!(store.idempotent(&project, "k", later(24)).await.expect("works"), None);
 }
 
-/// Numbers rise, and a listener's number with what it was told.
+/// Numbers rise, and a listener's position only moves forward.
 pub async fn notifications_are_numbered_in_the_order_of_commits(store: &Arc<dyn Store>) {
     for (minute, types) in [(0, ["a", "b"]), (1, ["c", "d"])] {
         let notifications = types.map(notification).to_vec();
@@ -313,7 +308,7 @@ pub async fn notifications_are_numbered_in_the_order_of_commits(store: &Arc<dyn 
     assert_eq!(store.delivered("other").await.expect("works"), 0);
 }
 
-/// A limit counts the project's own, and the highest number that of all.
+/// The limit counts the project's own notifications. The highest number covers all projects.
 pub async fn notifications_of_a_project_are_read_without_those_of_others(store: &Arc<dyn Store>) {
     assert_eq!(store.last_notification().await.expect("works"), 0);
     let projects = ["a", "b", "", "a", "b", "a"].map(|name| ProjectId(name.into()));
@@ -336,7 +331,7 @@ pub async fn notifications_of_a_project_are_read_without_those_of_others(store: 
     assert_eq!(store.last_notification().await.expect("works"), all[5].number);
 }
 
-/// Old ones go when everybody has them, and their numbers do not come again.
+/// Old notifications expire once all listeners have them, and their numbers aren't reused.
 pub async fn notifications_are_kept_until_every_listener_was_told(store: &Arc<dyn Store>) {
     let tell = |minute| Commit { notifications: vec![notification("n")], ..Commit::new(at(minute)) };
     for minute in 0..4 {
@@ -356,7 +351,6 @@ pub async fn notifications_are_kept_until_every_listener_was_told(store: &Arc<dy
     assert!(new.len() == 1 && new[0].number > all[3].number);
 }
 
-/// The newest are asked for.
 pub async fn the_audit_log_shows_the_last_first(store: &Arc<dyn Store>) {
     let of = |minute, action| crate::AuditRecord { at: at(minute), ..audit(action) };
     for (minute, actions) in [(0, ["a", "b"]), (1, ["c", "d"])] {
@@ -368,7 +362,7 @@ pub async fn the_audit_log_shows_the_last_first(store: &Arc<dyn Store>) {
     assert_eq!(store.audit(10).await.expect("works"), [of(1, "d"), of(1, "c")]);
 }
 
-/// What is asked for in pages is what is there, each once, however it is divided.
+/// Pages of any size return each matching record once.
 pub async fn the_audit_log_is_searched_page_by_page(store: &Arc<dyn Store>) {
     let of = |user: &str, action: &str, object: &str| crate::AuditRecord {
         user: leases::project::UserId(user.to_owned()),
@@ -408,7 +402,7 @@ pub async fn the_audit_log_is_searched_page_by_page(store: &Arc<dyn Store>) {
     }
 }
 
-/// For stores that persist: `reopen` closes a store, as a process that ends does, and opens it again.
+/// For persistent stores. `reopen` closes a store as if its process had ended, and opens it again.
 pub async fn what_was_committed_survives(
     store: Arc<dyn Store>,
     reopen: impl AsyncFn(Arc<dyn Store>) -> Arc<dyn Store>,

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::sample::*;
 use crate::{REFUSAL_RECORDS, RefusalFilter, RefusalRecord, Store};
 
-/// Minutes of a day.
+/// Minutes in a day.
 const DAY: i64 = 24 * 60;
 
 fn shortage(kind: &str, missing: Option<u32>) -> Shortage {
@@ -35,7 +35,7 @@ pub(super) fn some_refusals() -> Vec<RefusalRecord> {
     ]
 }
 
-/// More than one statement enters, in the order in which they are exported.
+/// More records than one statement inserts, in the order in which they are exported.
 pub(super) fn many_refusals() -> Vec<RefusalRecord> {
     let of_project = |project: &'static str| {
         (1..=400).map(move |missing| record(project, 0, shortage("", Some(missing)), 1))
@@ -52,7 +52,7 @@ async fn read(store: &Arc<dyn Store>, project: Option<&str>, days: Window) -> Ve
     store.refusals(&RefusalFilter { project, days }, 100).await.expect("works")
 }
 
-/// All of them, or those of a project or of some days.
+/// Sums over everything, over one project, and over some days.
 pub async fn refusals_are_summed_by_shortage_over_days_and_projects(store: &Arc<dyn Store>) {
     add(store, &[]).await;
     assert_eq!(read(store, None, Window::ALWAYS).await, []);
@@ -66,7 +66,7 @@ pub async fn refusals_are_summed_by_shortage_over_days_and_projects(store: &Arc<
     };
     let twice: Vec<_> = all.into_iter().map(doubled).collect();
     assert_eq!(store.export().await.expect("works").refusals, twice);
-    // In one call as well.
+    // Equal records within one call add up too.
     let one = record("p", 1, shortage("\u{e9} and 7", Some(7)), 1);
     add(store, &[one.clone(), one]).await;
 
@@ -81,7 +81,7 @@ pub async fn refusals_are_summed_by_shortage_over_days_and_projects(store: &Arc<
     assert_eq!(read(store, None, window(-DAY, 0)).await, [sum(0, 2 * u64::from(u32::MAX))]);
 }
 
-/// With all of their shortages. Of kinds that were refused as often, the first by name are read.
+/// A kind is read with all its shortages. Ties go to the first by name.
 pub async fn refusals_of_the_kinds_refused_most_are_read(store: &Arc<dyn Store>) {
     let [often, seldom, other, never] = ["often", "seldom", "other", "almost never"];
     add(
@@ -122,7 +122,7 @@ pub async fn a_project_with_too_many_refusals_loses_its_oldest(store: &Arc<dyn S
     }
     let left = async || store.export().await.expect("works").refusals;
     assert_eq!(left().await, [days.clone(), vec![quiet.clone()]].concat(), "as many as there may be");
-    // Of the oldest day that is left, the first shortages stay.
+    // On the oldest day that remains, the first shortages stay.
     let more = [Some(3), Some(2), None].map(|missing| record("flood", 3, shortage("", missing), 1));
     add(store, &more).await;
     let mut expected = days[3..].to_vec();
@@ -137,7 +137,7 @@ pub async fn a_project_with_too_many_refusals_loses_its_oldest(store: &Arc<dyn S
     assert_eq!(left().await, expected, "what is older than all others is not kept");
 }
 
-/// A part at a time.
+/// Each call removes a part.
 pub async fn old_refusals_are_forgotten_with_usage(store: &Arc<dyn Store>) {
     let all = some_refusals();
     add(store, &all).await;
@@ -145,7 +145,7 @@ pub async fn old_refusals_are_forgotten_with_usage(store: &Arc<dyn Store>) {
     assert_eq!(store.export().await.expect("works").refusals, all[5..6]);
 }
 
-/// Services that share a store count the same kinds at the same time.
+/// Services that share a store count the same kinds at once.
 pub async fn of_parallel_writers_of_refusals_all_are_counted(store: &Arc<dyn Store>) {
     const EACH: u64 = 10;
     let mut tasks = JoinSet::new();

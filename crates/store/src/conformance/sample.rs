@@ -1,4 +1,4 @@
-//! Records to try stores on.
+//! Sample records for tests of stores.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -37,12 +37,12 @@ use crate::{
     PropertyRecord, Version, Wording, Write,
 };
 
-/// That many minutes after the beginning of 2030.
+/// That many minutes after the start of 2030, UTC.
 pub fn at(minute: i64) -> Timestamp {
     Timestamp::from_second(1_893_456_000 + minute * 60).expect("in range")
 }
 
-/// From minute to minute.
+/// A window from minute to minute, as [`at`] counts them.
 pub fn window(start: i64, end: i64) -> Window {
     Window::new(at(start), at(end)).expect("forwards")
 }
@@ -53,7 +53,7 @@ pub fn host(id: u64) -> HostRecord {
     HostRecord { host, version: Version::FIRST, created_at: at(-100), updated_at: None }
 }
 
-/// A host with something in every field.
+/// A host with every field set.
 pub fn elaborate_host(id: u64) -> HostRecord {
     let host = Host {
         service_name: "compute".into(),
@@ -72,13 +72,13 @@ pub fn elaborate_host(id: u64) -> HostRecord {
     HostRecord { host, version: Version(7), created_at: at(-100), updated_at: Some(at(-50)) }
 }
 
-/// Power with something in every field.
+/// Power with every field set.
 pub fn power() -> Power {
     let state = PowerState::Booting { since: at(-3), off_since: Some(at(-60)) };
     Power { state, boots: vec![SignedDuration::from_micros(250_000_001)], switched_off_at: vec![at(-61)] }
 }
 
-/// The address 10.0.x.y of a network.
+/// The address 10.0.x.y of a network, where x and y are the bytes of `number`.
 pub fn floating_ip(number: u16) -> FloatingIpRecord {
     let [high, low] = number.to_be_bytes();
     let floating_ip = FloatingIp {
@@ -90,7 +90,6 @@ pub fn floating_ip(number: u16) -> FloatingIpRecord {
     FloatingIpRecord { floating_ip, subnet: "subnet".into(), created_at: at(-100) }
 }
 
-/// A flavor.
 pub fn flavor(id: &str) -> FlavorRecord {
     let instance = InstanceSize::new(2, 2048, 20).expect("a size");
     FlavorRecord {
@@ -104,19 +103,18 @@ pub fn flavor(id: &str) -> FlavorRecord {
     }
 }
 
-/// Projects whose instances are preemptible.
 pub fn preemptible_project(pattern: &str) -> PreemptibleProjectRecord {
     let Ok(pattern) = pattern.parse();
     PreemptibleProjectRecord { pattern, created_at: at(-7) }
 }
 
-/// A property that is hidden.
+/// A private property.
 pub fn property(name: &str) -> PropertyRecord {
     let name = name.to_owned();
     PropertyRecord { id: 77, name, private: true, created_at: at(-9), updated_at: Some(at(-8)) }
 }
 
-/// Text that is awkward in SQL, in JSON, in patterns, or in the way in which stores write it.
+/// Text that is awkward in SQL, in JSON, in patterns, or in the encodings of stores.
 const AWKWARD: [&str; 10] = [
     "",
     "a/b c",
@@ -130,7 +128,8 @@ const AWKWARD: [&str; 10] = [
     "%_*?",
 ];
 
-/// Plain records of every kind, with such text and with the largest and the smallest numbers; by kind and identifier.
+/// Plain records of every kind, sorted by kind and identifier, with awkward text and with the largest and
+/// smallest numbers.
 pub fn documents() -> Vec<Document> {
     let (first, last) =
         (Timestamp::MIN, at(1).checked_add(SignedDuration::from_micros(1)).expect("in range"));
@@ -185,7 +184,7 @@ pub fn with_other_contents(documents: &[Document]) -> Vec<Document> {
     documents.iter().map(other).collect()
 }
 
-/// The end of a plain record, if its kind can be removed.
+/// Removes a plain record. `None` if its kind can't be removed.
 pub fn removal(document: &Document) -> Option<Write> {
     match document {
         Document::Flavor(record) => Some(Write::RemoveFlavor(record.id.clone())),
@@ -194,7 +193,7 @@ pub fn removal(document: &Document) -> Option<Write> {
     }
 }
 
-/// A free pool with something in every field.
+/// A free pool with every field set.
 pub fn free_pool(number: u128, name: &str) -> FreePoolRecord {
     let pool = FreePool {
         id: FreePoolId(number),
@@ -205,18 +204,16 @@ pub fn free_pool(number: u128, name: &str) -> FreePoolRecord {
     FreePoolRecord { pool, version: Version::FIRST, created_at: at(-70), updated_at: None }
 }
 
-/// Enters it.
 pub fn add_free_pool(record: &FreePoolRecord) -> Write {
     Write::FreePool { record: Box::new(record.clone()), expected: None }
 }
 
-/// A host in that pool.
 pub fn host_in(id: u64, pool: u128) -> HostRecord {
     let record = host(id);
     HostRecord { host: Host { pool: FreePoolId(pool), ..record.host }, ..record }
 }
 
-/// An instance, in a lease or in none.
+/// An instance with every field set. `number` also chooses the cause of its departure.
 pub fn instance(number: u128, kind: InstanceKind) -> InstanceRecord {
     let causes = [Cause::Lease, Cause::OwnProject, Cause::Holder, Cause::Lifetime];
     let cause = causes[usize::try_from(number % 4).expect("small")];
@@ -240,17 +237,15 @@ pub fn instance(number: u128, kind: InstanceKind) -> InstanceRecord {
     InstanceRecord { instance, version: Version(1), created_at: at(-7), updated_at: Some(at(-6)) }
 }
 
-/// Enters it.
 pub fn add_instance(record: &InstanceRecord) -> Write {
     Write::Instance { record: Box::new(record.clone()), expected: None }
 }
 
-/// Someone's.
 pub fn owner() -> Owner {
     Owner { project: ProjectId("project".into()), user: UserId("user".into()) }
 }
 
-/// A pending lease that was given these allocations, each for terms that ask for it.
+/// A pending lease with these allocations, each in a reservation with matching terms.
 pub fn lease(number: u128, window: Window, given: Vec<Allocation>) -> LeaseRecord {
     let reservations = given.into_iter().zip(0..).map(|(allocation, position)| Reservation {
         id: ReservationId(number * 100 + position),
@@ -305,7 +300,6 @@ fn terms(allocation: &Allocation) -> ReservationTerms {
     }
 }
 
-/// So many instances of that many CPUs.
 pub fn instances(vcpus: u32, amount: u32) -> ReservationTerms {
     ReservationTerms::Instances(InstancesTerms {
         size: InstanceSize::new(vcpus, 1024, 0).expect("a size"),
@@ -317,22 +311,20 @@ pub fn instances(vcpus: u32, amount: u32) -> ReservationTerms {
     })
 }
 
-/// Whole hosts.
 pub fn hosts(ids: &[u64]) -> Allocation {
     Allocation::Hosts(ids.iter().map(|id| HostId(*id)).collect())
 }
 
-/// Slots of hosts, of 4 CPUs each unless the terms are changed; a host has room for 4.
+/// Slots of hosts, of 4 CPUs each unless the terms are changed. A sample host has capacity for 4.
 pub fn slots(of: &[(u64, u32)]) -> Allocation {
     Allocation::Slots(of.iter().map(|(id, count)| (HostId(*id), *count)).collect())
 }
 
-/// Addresses.
 pub fn addresses(numbers: &[u16]) -> Allocation {
     Allocation::FloatingIps(numbers.iter().map(|number| FloatingIpId((*number).into())).collect())
 }
 
-/// Something of everything that hosts can be like.
+/// Sets every property that can be required of hosts.
 fn properties() -> HostProperties {
     let specs = [("capabilities:cpu_info:arch", "<or> x86_64 <or> Ö\0"), ("num", ">= 8"), ("hw:x", "")];
     let specs = specs.map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -351,7 +343,7 @@ fn properties() -> HostProperties {
     }
 }
 
-/// A lease with something in every field, on hosts 1 to 3 and floating IP 1.
+/// A lease with every field set, on hosts 1 to 3 and floating IP 1.
 pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
     let given = vec![hosts(&[1, 2]), slots(&[(3, 2)]), slots(&[(3, 1)]), addresses(&[1])];
     let mut record = lease(number, window, given);
@@ -423,50 +415,43 @@ pub fn elaborate_lease(number: u128, window: Window) -> LeaseRecord {
     record
 }
 
-/// A commit of these writes.
 pub fn commit(writes: impl IntoIterator<Item = Write>) -> Commit {
     Commit { writes: writes.into_iter().collect(), ..Commit::new(at(0)) }
 }
 
-/// A new lease.
 pub fn add(record: &LeaseRecord) -> Write {
     Write::Lease { record: Box::new(record.clone()), expected: None }
 }
 
-/// The lease as it is now, instead of what it was.
+/// Replaces the lease of `old` and raises its version.
 pub fn replace(old: &LeaseRecord, lease: Lease) -> Write {
     let record = LeaseRecord { lease, version: old.version.next(), ..old.clone() };
     Write::Lease { record: Box::new(record), expected: Some(old.version) }
 }
 
-/// The end of a lease.
 pub fn forget(record: &LeaseRecord) -> Write {
     Write::ForgetLease { id: record.lease.id, expected: record.version }
 }
 
-/// A new host.
 pub fn add_host(record: HostRecord) -> Write {
     Write::Host { record: Box::new(record), expected: None }
 }
 
-/// The end of a host.
+/// Removes a host that is at its first version.
 pub fn remove_host(id: u64) -> Write {
     Write::RemoveHost { id: HostId(id), expected: Version::FIRST }
 }
 
-/// Hosts of these numbers.
 pub fn add_hosts(ids: impl IntoIterator<Item = u64>) -> Vec<Write> {
     ids.into_iter().map(|id| add_host(host(id))).collect()
 }
 
-/// An audit record of that action.
 pub fn audit(action: &str) -> AuditRecord {
     let Owner { project, user } = owner();
     let (request_id, object) = ("req-1".to_owned(), "7".to_owned());
     AuditRecord { at: at(0), user, project, request_id, action: action.to_owned(), object, protected: false }
 }
 
-/// A notification of that type.
 pub fn notification(event_type: &str) -> NewNotification {
     NewNotification {
         lease: Some(LeaseId(1)),
@@ -476,12 +461,12 @@ pub fn notification(event_type: &str) -> NewNotification {
     }
 }
 
-/// The same, about no lease.
+/// A notification about no lease and of no project.
 pub fn of_no_lease(event_type: &str) -> NewNotification {
     NewNotification { lease: None, project: ProjectId(String::new()), ..notification(event_type) }
 }
 
-/// The key of a request that made lease 1.
+/// The key of a request that created lease 1.
 pub fn request(key: &str, at: Timestamp) -> IdempotencyRecord {
     IdempotencyRecord {
         project: owner().project,

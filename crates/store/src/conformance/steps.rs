@@ -1,4 +1,4 @@
-//! Promises about claims and what becomes of steps.
+//! Promises about claims and results of steps.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ async fn finish(store: &Arc<dyn Store>, claim: &Claim, result: Result<(), &str>,
     store.finish(&[Finished { claim: claim.clone(), result }], at(now)).await.expect("works");
 }
 
-/// Not even its holder gets a step twice.
+/// Even the holder can't claim a step twice.
 pub async fn a_claim_excludes_others_until_it_is_over(store: &Arc<dyn Store>) {
     let first = claim(store, &[SNAPSHOT, FENCE], "a", 0).await;
     let actions: Vec<Action> = first.iter().map(|claim| claim.action).collect();
@@ -37,7 +37,7 @@ pub async fn a_claim_excludes_others_until_it_is_over(store: &Arc<dyn Store>) {
     assert_eq!(claim(store, &[FENCE, FENCE], "c", 20).await.len(), 1);
 }
 
-/// A result that comes late, or twice, is not recorded.
+/// Late or repeated results aren't recorded.
 pub async fn a_step_is_finished_once_and_under_the_last_claim(store: &Arc<dyn Store>) {
     let first = claim(store, &[FENCE], "a", 0).await.remove(0);
     let second = claim(store, &[FENCE], "b", 10).await.remove(0);
@@ -53,7 +53,7 @@ pub async fn a_step_is_finished_once_and_under_the_last_claim(store: &Arc<dyn St
     assert_eq!(loaded(store).await.history, History::default(), "over, but claimed by nobody else");
 }
 
-/// A service that carries a step out keeps it, and no other.
+/// Renewal extends the claims that still hold, and doesn't revive lost ones.
 pub async fn a_claim_is_renewed_until_it_is_lost(store: &Arc<dyn Store>) {
     let renew = async |claims: &[Claim], until| store.renew_claims(claims, at(until)).await.expect("works");
     assert_eq!(renew(&[], 20).await, []);
@@ -74,7 +74,7 @@ pub async fn a_claim_is_renewed_until_it_is_lost(store: &Arc<dyn Store>) {
     assert_eq!(claim(store, &[FENCE], "b", 42).await.len(), 1);
 }
 
-/// A service that comes back does not wait for itself.
+/// A restarted service doesn't wait for its own claims.
 pub async fn released_claims_can_be_taken_by_others(store: &Arc<dyn Store>) {
     let mine = claim(store, &[FENCE], "a", 0).await.remove(0);
     let others = claim(store, &[SNAPSHOT], "b", 0).await;
@@ -85,7 +85,7 @@ pub async fn released_claims_can_be_taken_by_others(store: &Arc<dyn Store>) {
     assert!(again.len() == 1 && again[0].fence > others[0].fence);
 }
 
-/// A service that did not hear of a claim does not wait for itself, and goes on with what it heard of.
+/// A service that never heard of its claim doesn't wait for it, and keeps the claims that it knows.
 pub async fn claims_that_their_holder_knows_of_are_not_released(store: &Arc<dyn Store>) {
     let known = claim(store, &[FENCE], "a", 0).await;
     claim(store, &[SNAPSHOT], "a", 0).await;
@@ -94,7 +94,7 @@ pub async fn claims_that_their_holder_knows_of_are_not_released(store: &Arc<dyn 
     assert_eq!(again.iter().map(|claim| claim.action).collect::<Vec<_>>(), [SNAPSHOT]);
 }
 
-/// As [`History`] does.
+/// The store counts as [`History`] does.
 pub async fn failures_are_counted_until_a_success(store: &Arc<dyn Store>) {
     let mut expected = History::default();
     for (action, result, now) in [
@@ -119,7 +119,7 @@ pub async fn failures_are_counted_until_a_success(store: &Arc<dyn Store>) {
     assert_eq!(loaded(store).await.history, History::default());
 }
 
-/// Each by its own claim, whatever becomes of the others.
+/// Each result counts under its own claim, independent of the rest.
 pub async fn steps_are_finished_together(store: &Arc<dyn Store>) {
     const UNFENCE: Action = Action::Unfence(HostId(2));
     const OTHERS: Action = Action::Fence(HostId(3));

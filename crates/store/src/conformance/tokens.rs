@@ -1,4 +1,4 @@
-//! Promises about keys of tokens and revocations.
+//! Promises about token keys and revocations.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ async fn tokens(store: &Arc<dyn Store>) -> TokenState {
     store.tokens().await.expect("works")
 }
 
-/// Of two services that make the first key, both sign with the same.
+/// If two services create the first key at once, both sign with the stored one.
 pub async fn of_parallel_keys_of_one_number_one_stands(store: &Arc<dyn Store>) {
     assert_eq!(tokens(store).await, TokenState::default());
     let (first, second) = (key(1, 7), key(1, 8));
@@ -48,7 +48,7 @@ pub async fn of_parallel_keys_of_one_number_one_stands(store: &Arc<dyn Store>) {
     assert!(!format!("{:?}", tokens(store).await).contains("9, 9"), "keys are not shown");
 }
 
-/// And all of a user takes the place of each.
+/// Revoking all tokens of a user replaces that user's other revocations.
 pub async fn revocations_are_kept_until_their_tokens_end(store: &Arc<dyn Store>) {
     let add = async |revocation: &Revocation| store.revoke_token(revocation).await.expect("works");
     let [one, two, other] = [

@@ -1,4 +1,4 @@
-//! Promises about usage: what is entered with commits is summed as the model sums it.
+//! Promises about usage: the sums of committed entries equal the model's.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use leases::window::Window;
 use super::sample::*;
 use crate::{Commit, CommitError, Store, UsageFilter, Write};
 
-/// A span of a host in a lease of that number, which has only this one.
+/// A span of a host in a lease, both with that number. It is the lease's only span.
 fn span(number: u128, open: bool, window: Window) -> Span {
     Span {
         held: Held::Host,
@@ -30,7 +30,7 @@ fn span(number: u128, open: bool, window: Window) -> Span {
     }
 }
 
-/// One of everything that can be held.
+/// Spans of everything that can be held.
 fn spans() -> Vec<Span> {
     let forever =
         Window::new(at(3), jiff::Timestamp::from_microsecond(253_402_207_199_999_999).expect("in range"));
@@ -61,14 +61,14 @@ fn spans() -> Vec<Span> {
             ..Span { pool: None, host: None, ..span(3, true, window(5, 25)) }
         },
         Span { held: Held::Instance(GuestId(5)), ..span(1, false, window(20, 40)) },
-        // Nothing but that it was there.
+        // An instance that was there, but for no time.
         Span { held: Held::Instance(GuestId(6)), ..span(1, false, window(30, 30)) },
         beside,
         span(5, false, window(-100, -50)),
     ]
 }
 
-/// An event of a lease of that number.
+/// An event of the lease with that number.
 fn event(number: u128, minute: i64, what: Occurrence) -> Event {
     Event {
         at: at(minute),
@@ -84,7 +84,7 @@ fn event(number: u128, minute: i64, what: Occurrence) -> Event {
     }
 }
 
-/// All that goes into a record of usage.
+/// Usage entries of every kind.
 pub(super) fn some_usage() -> Entries {
     let of_instance = Event {
         lease: None,
@@ -109,7 +109,7 @@ async fn enter(store: &Arc<dyn Store>, usage: Entries) {
     store.commit(&using(usage)).await.expect("accepted");
 }
 
-/// Questions of every kind.
+/// Queries of every kind.
 fn queries() -> Vec<Query> {
     let bys: Vec<By> = (0..64_u8)
         .map(|bits| By {
@@ -156,7 +156,7 @@ async fn check(store: &Arc<dyn Store>, model: &Ledger, when: &str) {
     assert_eq!(store.open_usage().await.expect("works"), open, "{when}");
 }
 
-/// By project, user, pool, lease and type, over any periods: the very sums of the model.
+/// By project, user, pool, lease and type, over any periods.
 pub async fn usage_e_is_summed_as_the_model_sums_it(store: &Arc<dyn Store>) {
     let mut model = Ledger::default();
     check(store, &model, "nothing").await;
@@ -166,13 +166,14 @@ pub async fn usage_e_is_summed_as_the_model_sums_it(store: &Arc<dyn Store>) {
     let another = Span { begins: false, ..span(1, true, window(50, 80)) };
     let steps = [
         some_usage(),
-        // Later, earlier, over before its end, over after it, and of one that there is not.
+        // Ends move to a later and an earlier time, spans close before and after their planned end, and an
+        // unknown span is closed.
         changed(vec![change(0, 90, false), change(2, 70, false), change(3, 15, true)]),
         changed(vec![change(6, 45, true), SpanChange { key: "host/none".into(), end: at(1), closes: true }]),
         Entries { changed: vec![change(0, 50, true)], opened: vec![another.clone()], ..Entries::default() },
-        // It is open already.
+        // The span is already open.
         Entries { opened: vec![another], ..Entries::default() },
-        // Before its start.
+        // The end is before the start.
         changed(vec![change(2, -30, false)]),
     ];
     for (step, usage) in steps.into_iter().enumerate() {
@@ -185,7 +186,7 @@ pub async fn usage_e_is_summed_as_the_model_sums_it(store: &Arc<dyn Store>) {
     check(store, &model, "pruned").await;
 }
 
-/// Months of thousands of hosts are more microseconds than a number of the database holds.
+/// Microseconds of thousands of hosts over months don't fit in an integer of the database.
 pub async fn usage_d_sums_do_not_overflow(store: &Arc<dyn Store>) {
     let years = window(-50_000_000, 50_000_000);
     let size = Size { count: 1 << 48, cores: 1 << 48, memory_mib: 1 << 48, disk_gib: 1 << 48 };
@@ -197,7 +198,7 @@ pub async fn usage_d_sums_do_not_overflow(store: &Arc<dyn Store>) {
     assert_eq!(time_us, 4000 * 100_000_000 * 60_000_000);
 }
 
-/// Written with the commit, or not at all.
+/// Usage is written with its commit, or not at all.
 pub async fn usage_c_a_refused_commit_leaves_no_usage(store: &Arc<dyn Store>) {
     let refused = Commit {
         writes: vec![Write::ForgetLease { id: LeaseId(1), expected: crate::Version::FIRST }],
@@ -209,7 +210,7 @@ pub async fn usage_c_a_refused_commit_leaves_no_usage(store: &Arc<dyn Store>) {
     assert!(store.usage_events(&UsageFilter::default(), 0, 9).await.expect("works").is_empty());
 }
 
-/// With everything that they say, in the order of commits.
+/// Every field is kept, and events are in the order of commits.
 pub async fn usage_a_events_are_read_as_they_were_written(store: &Arc<dyn Store>) {
     enter(store, some_usage()).await;
     enter(store, Entries { events: vec![event(1, 5, Occurrence::Extended)], ..Entries::default() }).await;

@@ -1,4 +1,4 @@
-//! Steps as keys: a word, and what it is about, with slashes between.
+//! Steps as text keys: a word and its arguments, separated by slashes.
 
 use leases::ids::{FloatingIpId, GuestId, HostId, ReservationId};
 use leases::lease_pool::{Ratio, Ratios};
@@ -6,7 +6,7 @@ use leases::plan::Action;
 
 use super::Unreadable;
 
-/// A step as text, the same for the same step always.
+/// The key of a step. A step always has the same key.
 pub fn action_key(action: Action) -> String {
     match action {
         Action::Fence(host) => format!("fence/{host}"),
@@ -35,7 +35,6 @@ pub fn action_key(action: Action) -> String {
     }
 }
 
-/// The step of that key.
 pub fn action_from_key(key: &str) -> Result<Action, Unreadable> {
     read(key).ok_or_else(|| Unreadable::new("step", key, "it is not the key of a step"))
 }
@@ -79,12 +78,13 @@ fn read(key: &str) -> Option<Action> {
     })
 }
 
-/// A ratio in thousandths; nothing if there is none.
+/// A ratio in thousandths; empty for `None`.
 fn thousandths(ratio: Option<Ratio>) -> String {
     ratio.map(|ratio| ratio.thousandths().to_string()).unwrap_or_default()
 }
 
-/// Reads what the identifiers' `Display` writes: 32 hexadecimal digits with hyphens at their places.
+/// Parses the `Display` form of identifiers: 32 hexadecimal digits with hyphens at their positions
+/// (8-4-4-4-12).
 pub(super) fn uuid(text: &str) -> Option<u128> {
     let fits = |(i, byte): (usize, u8)| {
         if [8, 13, 18, 23].contains(&i) { byte == b'-' } else { byte.is_ascii_hexdigit() }

@@ -1,5 +1,6 @@
-//! Bookings as rows of SQL databases: one for a host, an address, or slots of a host; slots have one more for each resource
-//! that they use. What a change does to rows is decided here for all stores, which have the statements.
+//! Bookings as rows of SQL databases. A host, an address, and slots of a host are one row each; slots have
+//! one more row for each resource that they use. This module decides for all stores which rows a change
+//! affects, and stores have the statements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +12,13 @@ use super::{TextHash, amounts};
 use crate::StoreError;
 use crate::booking::{Booking, BookingChanges, BookingKey, Bookings, Share, Subject};
 
-/// When a booking is, and whether it is kept from others.
+/// Time of a booking, and whether it keeps other leases out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The first microsecond.
+    /// Start in microseconds since the Unix epoch.
     pub starts_us: i64,
-    /// The first microsecond after it.
+    /// End in microseconds since the Unix epoch, exclusive.
     pub ends_us: i64,
-    /// Whether it is kept from others.
     pub kept: bool,
 }
 
@@ -33,49 +33,44 @@ impl Span {
     }
 }
 
-/// What becomes of a row that a reservation has.
+/// A change to a row of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowChange<'a> {
-    /// The whole host is given up.
     RemoveHost(i64),
-    /// The address is given up.
     RemoveFloatingIp(u128),
-    /// Slots of the host are given up, with all that they use.
+    /// Slots of the host are released, along with their resource rows.
     RemoveSlots(i64),
     /// The whole host is booked for another time.
     Host(i64, Span),
     /// The address is booked for another time.
     FloatingIp(u128, Span),
-    /// Of the host there are so many slots now.
+    /// The number of slots on the host changes.
     Slots {
-        /// The host.
         host: i64,
-        /// How many.
         count: u32,
     },
-    /// Slots of a host use another amount of a resource, which Placement calls that.
+    /// The amount of a resource that slots on the host use changes.
     Use {
-        /// The host.
         host: i64,
-        /// The resource.
+        /// Resource class, as Placement names it.
         class: &'a str,
-        /// What is different.
         change: UseChange,
     },
 }
 
-/// What becomes of the row of a resource that slots use.
+/// A change of a resource row of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UseChange {
-    /// They did not use it before.
+    /// The slots didn't use the resource before. Contains the amount and its time.
     New(i64, Span),
-    /// They use that amount now, at that time.
+    /// The amount and its time change.
     Becomes(i64, Span),
-    /// They use nothing of it any more.
+    /// The slots no longer use the resource.
     Removed,
 }
 
-/// What a lease gives up and what it has less of, row by row: all that is given up comes first. What it takes is not in it.
+/// Row changes for the bookings that a lease releases or reduces, releases first. Bookings that it takes
+/// aren't included.
 pub fn row_changes<'a>(
     held: &'a Bookings,
     changes: &'a BookingChanges,
@@ -114,7 +109,7 @@ fn removal(subject: Subject, share: &Share) -> RowChange<'static> {
     }
 }
 
-/// What becomes of that which slots use. Only what is kept from nobody may use more than before.
+/// Changes of the resource rows of slots. Amounts only rise in bookings that keep nothing from other leases.
 fn use_changes<'a>(
     host: i64,
     span: Span,
@@ -136,28 +131,27 @@ fn use_changes<'a>(
     changes
 }
 
-/// The rows of what slots use. What they use nothing of has none.
+/// Resource rows of slots. A resource that they don't use has no row.
 pub fn uses(used: &Resources) -> impl Iterator<Item = (&str, i64)> {
     amounts(used).filter(|(_, amount)| *amount > 0).map(|(class, amount)| (class, used_column(amount)))
 }
 
-/// What a store holds of a lease before a commit changes it.
+/// Rows of a lease in a store, before a commit changes it.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// What it has of hosts and addresses.
     pub bookings: Bookings,
-    /// Its reservations, also those that have nothing.
+    /// All reservations, including those without bookings.
     pub reservations: BTreeSet<ReservationId>,
-    /// Hashes of the long text that it refers to.
+    /// Hashes of the long text that the lease refers to.
     pub texts: BTreeSet<TextHash>,
 }
 
-/// The same of several leases, from their rows.
+/// [`Held`] of several leases, collected from rows.
 #[derive(Debug, Default)]
 pub struct HeldLeases(BTreeMap<LeaseId, Held>);
 
 impl HeldLeases {
-    /// A row of a reservation.
+    /// Adds a row of a reservation.
     pub fn reservation(&mut self, lease: u128, reservation: u128) {
         self.0.entry(LeaseId(lease)).or_default().reservations.insert(ReservationId(reservation));
     }
@@ -168,7 +162,7 @@ impl HeldLeases {
         Ok(())
     }
 
-    /// A row of a host or an address. A time that cannot be is an error.
+    /// Adds a row of a host or an address. Fails if the span is invalid.
     pub fn whole(
         &mut self,
         lease: u128,
@@ -182,7 +176,8 @@ impl HeldLeases {
         Ok(())
     }
 
-    /// A row of what slots use, with the number of slots. A time, number or amount that cannot be is an error.
+    /// Adds a row of a resource that slots use, with the number of slots. Fails if the span, number or amount
+    /// is invalid.
     pub fn slots(&mut self, row: SlotsRow<'_>) -> Result<(), StoreError> {
         let SlotsRow { lease, reservation, host, count, class, amount, span } = row;
         let subject = Subject::Host(HostId(host.cast_unsigned()));
@@ -196,33 +191,29 @@ impl HeldLeases {
         Ok(())
     }
 
-    /// What the lease had, which is not known any more afterwards. A lease that is new had nothing.
+    /// Removes and returns the rows that the lease had before the commit; empty for a new lease.
     pub fn take(&mut self, lease: LeaseId) -> Held {
         self.0.remove(&lease).unwrap_or_default()
     }
 
-    /// What the lease has, if there are rows of it.
+    /// `None` if the lease has no rows.
     pub fn get(&self, lease: LeaseId) -> Option<&Held> {
         self.0.get(&lease)
     }
 }
 
-/// What slots use of one resource, and how many slots they are.
+/// A resource row of slots, joined with the number of slots.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotsRow<'a> {
-    /// Whose.
     pub lease: u128,
-    /// Whose of that.
     pub reservation: u128,
-    /// Of which host.
     pub host: i64,
-    /// How many slots.
+    /// Number of slots.
     pub count: i64,
-    /// Placement's name of the resource.
+    /// Resource class, as Placement names it.
     pub class: &'a str,
-    /// How much of it.
+    /// Amount that all slots use together.
     pub amount: i64,
-    /// When.
     pub span: Span,
 }
 

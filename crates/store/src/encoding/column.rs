@@ -1,4 +1,4 @@
-//! Times, windows and numbers as columns of SQL databases have them.
+//! Times, windows and numbers as columns of SQL databases.
 
 use jiff::Timestamp;
 use leases::window::Window;
@@ -6,41 +6,41 @@ use leases::window::Window;
 use super::lease;
 use crate::StoreError;
 
-/// The largest amount of a resource that is kept: half of what a sum may come to.
+/// Largest stored amount of a resource: half of the largest sum.
 const LARGEST_AMOUNT: i64 = (1 << 62) - 1;
 
-/// An instant, in microseconds.
+/// Microseconds since the Unix epoch.
 pub fn us(instant: Timestamp) -> i64 {
     instant.as_microsecond()
 }
 
-/// An instant of that many microseconds.
+/// The instant that is `us` microseconds after the Unix epoch.
 pub fn instant(us: i64) -> Result<Timestamp, StoreError> {
     Ok(lease::instant(us)?)
 }
 
-/// The same, if there is one.
+/// Like [`instant`], for nullable columns.
 pub fn maybe_instant(us: Option<i64>) -> Result<Option<Timestamp>, StoreError> {
     us.map(instant).transpose()
 }
 
-/// A window of these bounds.
 pub fn window(starts_us: i64, ends_us: i64) -> Result<Window, StoreError> {
     Window::new(instant(starts_us)?, instant(ends_us)?)
         .map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
-/// A number that fits another type.
+/// Converts a number. Fails if it is out of the range of `T`.
 pub fn number<T: TryFrom<i64>>(number: i64) -> Result<T, StoreError> {
     T::try_from(number).map_err(|_| StoreError::Corrupt(format!("{number} is out of range")))
 }
 
-/// What a host has of a resource.
+/// A host's capacity of a resource, capped at the largest stored amount.
 pub fn capacity(amount: u64) -> i64 {
     i64::try_from(amount).map_or(LARGEST_AMOUNT, |amount| amount.min(LARGEST_AMOUNT))
 }
 
-/// What slots use of a resource: of what is too much for any host, enough not to fit.
+/// Amount of a resource that slots use. If it's too much for any host, it is stored as one more than the
+/// largest capacity, so it doesn't fit.
 pub fn used(amount: u64) -> i64 {
     i64::try_from(amount).map_or(LARGEST_AMOUNT + 1, |amount| amount.min(LARGEST_AMOUNT + 1))
 }

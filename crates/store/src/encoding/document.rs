@@ -1,4 +1,4 @@
-//! Plain records as JSON documents, without their identifiers, which are columns.
+//! Plain records as JSON documents. Their identifiers aren't included, because they are columns.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use super::lease::instant;
 use super::{Unreadable, from_hex, from_json, hex, json};
 use crate::{FlavorRecord, PreemptibleProjectRecord, PropertyRecord};
 
-/// The document of a flavor. A field that is added later, to any of these, needs a default: older documents are still read.
+/// The document of a flavor. A field added to any document here needs a default, because older documents are
+/// still read.
 #[derive(Serialize, Deserialize)]
 struct Flavor {
     name: String,
@@ -24,7 +25,6 @@ struct Flavor {
     created_at_us: i64,
 }
 
-/// A flavor as JSON.
 pub fn flavor_json(record: &FlavorRecord) -> String {
     let FlavorSize { instance, ephemeral_gib } = record.size;
     json(&Flavor {
@@ -40,7 +40,6 @@ pub fn flavor_json(record: &FlavorRecord) -> String {
     })
 }
 
-/// The flavor of that identifier and document.
 pub fn flavor_from_json(id: String, text: &str) -> Result<FlavorRecord, Unreadable> {
     let document: Flavor = from_json("flavor", text)?;
     let instance = InstanceSize::new(document.vcpus, document.memory_mib, document.disk_gib)
@@ -59,14 +58,13 @@ pub fn flavor_from_json(id: String, text: &str) -> Result<FlavorRecord, Unreadab
 /// The document of a property.
 #[derive(Serialize, Deserialize)]
 struct Property {
-    /// As [`hex`] has it.
+    /// In the format of [`hex`].
     id: String,
     private: bool,
     created_at_us: i64,
     updated_at_us: Option<i64>,
 }
 
-/// A property as JSON.
 pub fn property_json(record: &PropertyRecord) -> String {
     json(&Property {
         id: hex(record.id),
@@ -76,7 +74,6 @@ pub fn property_json(record: &PropertyRecord) -> String {
     })
 }
 
-/// The property of that name and document.
 pub fn property_from_json(name: String, text: &str) -> Result<PropertyRecord, Unreadable> {
     let document: Property = from_json("property", text)?;
     Ok(PropertyRecord {
@@ -94,12 +91,10 @@ struct PreemptibleProject {
     created_at_us: i64,
 }
 
-/// Projects whose instances are preemptible, as JSON.
 pub fn preemptible_project_json(record: &PreemptibleProjectRecord) -> String {
     json(&PreemptibleProject { created_at_us: record.created_at.as_microsecond() })
 }
 
-/// The projects of that pattern and document.
 pub fn preemptible_project_from_json(
     pattern: &str,
     text: &str,

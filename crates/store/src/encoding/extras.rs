@@ -1,5 +1,5 @@
-//! What few leases have, as one JSON document: scheduler hints, what is done before the start, what housekeeping has
-//! done about them, and whether others may use what they do not.
+//! Rare fields of leases in one JSON document: scheduler hints, the action before the start, marks of
+//! housekeeping, and whether preemptible instances may use idle hosts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,20 +19,18 @@ use super::{
     requirement_from_json, requirement_json,
 };
 
-/// What such a document tells of.
+/// Contents of the document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
-    /// Scheduler hints.
     pub hints: Arc<Hints>,
-    /// What is done before the start.
     pub before_start: Option<BeforeStart>,
-    /// What housekeeping has done.
+    /// Actions that housekeeping has already taken.
     pub marks: Marks,
-    /// Whether preemptible instances may run on hosts that it does not use.
+    /// Whether preemptible instances may run on hosts that the lease doesn't use.
     pub backfill: bool,
 }
 
-/// The document. A field that is added later needs a default: documents of before are still read.
+/// A new field needs a default, because older documents are still read.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Document {
@@ -104,7 +102,7 @@ struct HintsDocument {
     group: Option<String>,
 }
 
-/// Leases, as [`hex`] has them, and hosts.
+/// Leases in the format of [`hex`], and hosts.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct OthersDocument {
     leases: BTreeSet<String>,
@@ -134,7 +132,7 @@ pub fn extras_json(lease: &Lease, long: &mut LongText) -> Option<String> {
     (!is_default(&document)).then(|| json(&document))
 }
 
-/// What the document tells of; nothing if there is none.
+/// Parses the document. Without one, every field has its default.
 pub fn extras_from_json(text: Option<&str>, stored: &mut StoredText) -> Result<Extras, Unreadable> {
     let Some(text) = text else { return Ok(Extras::default()) };
     let Document { hints, before_start, marks, backfill } = from_json("lease", text)?;
@@ -150,13 +148,12 @@ pub fn extras_from_json(text: Option<&str>, stored: &mut StoredText) -> Result<E
     Ok(Extras { hints, before_start, marks: marks_of(&marks)?, backfill })
 }
 
-/// Hints as they are in the document of a lease; empty if there are none.
+/// Hints as in the document of a lease. Empty without hints.
 pub fn hints_json(hints: &Hints) -> String {
     let document = hints_document(hints);
     if is_default(&document) { String::new() } else { json(&document) }
 }
 
-/// Reads the JSON document of hints.
 pub(super) fn hints_from_json(text: &str) -> Result<Hints, Unreadable> {
     hints_of(from_json("hints", text)?)
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Unreadable, end_action_from_name, end_action_name, from_json, json, named};
 
-/// The document. A field that is added later needs a default: documents of before are still read.
+/// A new field needs a default, because older documents are still read.
 #[derive(Serialize, Deserialize)]
 struct Document {
     name: String,
@@ -16,7 +16,7 @@ struct Document {
     end_action: Option<String>,
 }
 
-/// A free pool as JSON, but for its identifier.
+/// A free pool as JSON, without its identifier.
 pub fn free_pool_json(pool: &FreePool) -> String {
     json(&Document {
         name: pool.name.clone(),
@@ -25,7 +25,6 @@ pub fn free_pool_json(pool: &FreePool) -> String {
     })
 }
 
-/// The free pool that such a document tells of.
 pub fn free_pool_from_json(id: FreePoolId, text: &str) -> Result<FreePool, Unreadable> {
     let Document { name, extra_specs, end_action } = from_json("free pool", text)?;
     let end_action = end_action.map(|name| named("end action", &name, end_action_from_name)).transpose()?;

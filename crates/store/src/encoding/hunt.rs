@@ -1,4 +1,4 @@
-//! Whose guests are moved out of a lease's way, as a JSON document.
+//! Migration plans of scavenger hunts as JSON documents.
 
 use jiff::SignedDuration;
 use leases::hunt::{Cost, Hunt, Move};
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Unreadable, from_hex, from_json, hex, json};
 
-/// The document. A field that is added later needs a default: documents of before are still read.
+/// A new field needs a default, because older documents are still read.
 #[derive(Serialize, Deserialize)]
 struct Document {
-    /// Guests, as [`hex`] has them, from where, and where to.
+    /// Guest in the format of [`hex`], source host, and target host.
     moves: Vec<(String, u64, u64)>,
     memory_mib: u64,
     disk_gib: u64,
@@ -19,7 +19,6 @@ struct Document {
     allowance_s: i64,
 }
 
-/// A hunt as JSON.
 pub fn hunt_json(hunt: &Hunt) -> String {
     let Cost { memory_mib, disk_gib, downtime_ms, points } = hunt.cost;
     let moves = hunt.moves.iter().map(|mov| (hex(mov.guest.0), mov.from.0, mov.to.0)).collect();
@@ -27,7 +26,6 @@ pub fn hunt_json(hunt: &Hunt) -> String {
     json(&Document { moves, memory_mib, disk_gib, downtime_ms, points, allowance_s })
 }
 
-/// The hunt that such a document tells of.
 pub fn hunt_from_json(text: &str) -> Result<Hunt, Unreadable> {
     let document: Document = from_json("hunt", text)?;
     let Document { memory_mib, disk_gib, downtime_ms, points, .. } = document;

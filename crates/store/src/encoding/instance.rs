@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::lease::instant;
 use super::{Unreadable, from_hex, from_json, hex, json, named};
 
-/// The document. A field that is added later needs a default: documents of before are still read.
+/// A new field needs a default, because older documents are still read.
 #[derive(Serialize, Deserialize)]
 struct Document {
     name: String,
     project: String,
     user: String,
-    /// The lease and the reservation, as [`hex`] has them, of one that is part of a lease.
+    /// Lease and reservation in the format of [`hex`], if the instance is part of a lease.
     reserved: Option<(String, String)>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     preemptible: bool,
@@ -28,29 +28,28 @@ struct Document {
     status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     launched_us: Option<i64>,
-    /// When it is asked to leave, and when it is gone, of one that is preempted for a lease.
+    /// Times at which a preempted instance is asked to leave and is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     departure_us: Option<(i64, i64)>,
-    /// It leaves for an instance of its own project.
+    /// The instance leaves for another instance of its project.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     for_own: bool,
-    /// It leaves for the lease that let it on its host.
+    /// The instance leaves for the lease that let it run on its host.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     for_holder: bool,
-    /// It leaves since its lifetime is over.
+    /// The instance leaves because its lifetime is over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     for_lifetime: bool,
-    /// The host that it is moved to before.
+    /// Host that the instance moves to before it would have to leave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     moves_to: Option<u64>,
-    /// The name of its class, how much notice it has, in microseconds, and what becomes of it, of one that is of a
-    /// class.
+    /// Name, notice in microseconds, and end state of the preemption class, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     class: Option<(String, i64, String)>,
-    /// The lease that lets it on a host of its own, as [`hex`] has it.
+    /// Lease that lets the instance run on its host, in the format of [`hex`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     backfills: Option<String>,
-    /// Whose guest it goes on with.
+    /// Stopped instance whose guest this one resumes, in the format of [`hex`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resumes: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -58,7 +57,7 @@ struct Document {
     reason: Option<String>,
 }
 
-/// An instance as JSON, but for its identifier.
+/// An instance as JSON, without its identifier.
 pub fn instance_json(instance: &Instance) -> String {
     let reserved = match instance.kind {
         InstanceKind::Reserved { lease, reservation } => Some((hex(lease.0), hex(reservation.0))),
@@ -92,7 +91,6 @@ pub fn instance_json(instance: &Instance) -> String {
     })
 }
 
-/// The instance that such a document tells of.
 pub fn instance_from_json(id: GuestId, text: &str) -> Result<Instance, Unreadable> {
     let document: Document = from_json("instance", text)?;
     let kind = match &document.reserved {

@@ -18,14 +18,15 @@ use super::{
 };
 use crate::{LeaseRecord, Version, Wording};
 
-/// A lease as a row with named columns in JSON: a statement takes many of them, since one costs more than a row, and
-/// a row is read at once, since a column costs, too. Its reservations are rows of their own.
+/// A lease as a row with named columns in JSON. A statement writes many rows, because a statement costs more
+/// than a row. A row is read as a whole, because each column has a cost too. Reservations have rows of their
+/// own.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LeaseRow<'a> {
-    /// As [`hex`] has it.
+    /// In the format of [`hex`].
     #[serde(borrow)]
     id: Cow<'a, str>,
-    /// The version that this one replaces, if it is written and there is one.
+    /// Version that this write replaces. `None` for new leases, and for rows that were read.
     expected: Option<i64>,
     version: i64,
     #[serde(borrow)]
@@ -102,12 +103,10 @@ impl<'a> LeaseRow<'a> {
         }
     }
 
-    /// Whether it replaces none.
     pub fn is_new(&self) -> bool {
         self.expected.is_none()
     }
 
-    /// Which lease it is.
     pub fn id(&self) -> Result<LeaseId, Unreadable> {
         from_hex(&self.id).map(LeaseId)
     }
@@ -163,7 +162,8 @@ impl<'a> LeaseRow<'a> {
 }
 
 pub(super) fn instant(us: i64) -> Result<Timestamp, Unreadable> {
-    // In two parts, since the last second there is has no microseconds for the other constructor.
+    // `Timestamp::from_microsecond` rejects fractions of the last valid second, so the second and its
+    // fraction are passed separately.
     let (second, rest_us) = (us.div_euclid(1_000_000), us.rem_euclid(1_000_000));
     let nanos = i32::try_from(rest_us * 1000).unwrap_or(0);
     Timestamp::new(second, nanos).map_err(|error| Unreadable::new("time", us, error))

@@ -1,5 +1,5 @@
-//! Domain values as text, for columns of databases. What is written is read back as it was; columns of a type
-//! of the database's own (numbers, times) are each store's business.
+//! Domain values as text for database columns. Values are read back as they were written. Columns of the
+//! database's own types (numbers, times) are up to each store.
 //!
 //! Names of statuses are in [`leases::status`].
 
@@ -52,26 +52,24 @@ pub use self::terms::{terms_from_json, terms_json};
 pub use self::text::{LongText, MOST_INLINE, ReservationText, StoredText, TextChanges, TextHash};
 use crate::StoreError;
 
-/// The lease that a notification is about, as a number: nil if it is about none, since services of earlier versions, which
-/// may share the store, know of no others.
+/// Number of the lease that a notification is about. A notification about no lease has 0, because services of
+/// earlier versions that share the store expect a lease.
 pub fn subject_number(lease: Option<LeaseId>) -> u128 {
     lease.map_or(0, |lease| lease.0)
 }
 
-/// The lease that a notification is about, from its number.
+/// The lease that a notification is about; `None` for 0.
 pub fn subject_lease(number: u128) -> Option<LeaseId> {
     (number != 0).then_some(LeaseId(number))
 }
 
-/// Text that nobody has written who knows what is meant.
+/// Stored text that can't be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what} '{text}': {why}")]
 pub struct Unreadable {
-    /// What it should be.
+    /// Kind of value that was expected.
     what: &'static str,
-    /// What it is.
     text: String,
-    /// What is wrong with it.
     why: String,
 }
 
@@ -87,7 +85,7 @@ impl From<Unreadable> for StoreError {
     }
 }
 
-/// Reads a name, such as a status; `from_name` knows all of them.
+/// Parses a name, such as a status. `from_name` must know all names.
 pub fn named<T>(
     what: &'static str,
     name: &str,
@@ -98,26 +96,25 @@ pub fn named<T>(
 
 /// A map or a list of simple values, as JSON.
 pub fn json<T: Serialize>(value: &T) -> String {
-    // Only values whose keys are text are written, so it cannot fail; text that is empty would not be read.
+    // All keys are text, so this can't fail. Empty text would be rejected when read.
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A UUID in 32 digits: JSON, in which many rows are handed over at once, has no bytes.
+/// A UUID as 32 digits. Rows are passed in bulk as JSON, which has no type for bytes.
 pub fn hex(uuid: u128) -> String {
     format!("{uuid:032x}")
 }
 
-/// Reads such digits.
+/// Parses the digits that [`hex`] returns.
 pub fn from_hex(digits: &str) -> Result<u128, Unreadable> {
     u128::from_str_radix(digits, 16).map_err(|error| Unreadable::new("UUID", digits, error))
 }
 
-/// Reads such a map or list.
+/// Parses JSON; `what` names the value in the error.
 pub fn from_json<'a, T: Deserialize<'a>>(what: &'static str, text: &'a str) -> Result<T, Unreadable> {
     serde_json::from_str(text).map_err(|error| Unreadable::new(what, text, error))
 }
 
-/// The name of what becomes of guests at the end.
 pub fn end_action_name(action: EndAction) -> &'static str {
     match action {
         EndAction::DeleteGuests => "delete_guests",
@@ -127,14 +124,12 @@ pub fn end_action_name(action: EndAction) -> &'static str {
     }
 }
 
-/// What becomes of guests at the end.
 pub fn end_action_from_name(name: &str) -> Option<EndAction> {
     [EndAction::DeleteGuests, EndAction::KeepGuests, EndAction::SnapshotGuests, EndAction::MoveGuests]
         .into_iter()
         .find(|a| end_action_name(*a) == name)
 }
 
-/// The name of a host's health.
 pub fn health_name(health: Health) -> &'static str {
     match health {
         Health::Up => "up",
@@ -143,19 +138,17 @@ pub fn health_name(health: Health) -> &'static str {
     }
 }
 
-/// A host's health.
 pub fn health_from_name(name: &str) -> Option<Health> {
     [Health::Up, Health::Failed, Health::Unknown].into_iter().find(|health| health_name(*health) == name)
 }
 
-/// Amounts by Placement's names of the classes; the three that every host has are always there.
+/// Amounts by Placement's name of the class. `VCPU`, `MEMORY_MB` and `DISK_GB` are always included.
 pub fn amounts(resources: &Resources) -> impl Iterator<Item = (&str, u64)> {
     let three =
         [("VCPU", resources.vcpus), ("MEMORY_MB", resources.memory_mib), ("DISK_GB", resources.disk_gib)];
     three.into_iter().chain(resources.other.iter().map(|(class, amount)| (class.0.as_str(), *amount)))
 }
 
-/// Resources of those amounts.
 pub fn resources<'a>(amounts: impl IntoIterator<Item = (&'a str, u64)>) -> Resources {
     let mut resources = Resources::default();
     for (class, amount) in amounts {

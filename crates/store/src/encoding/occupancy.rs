@@ -1,4 +1,4 @@
-//! Parts of occupancy as columns.
+//! Facts of occupancy as columns.
 
 use leases::ids::GuestId;
 use leases::occupants::Fact;
@@ -6,17 +6,17 @@ use leases::project::ProjectId;
 
 use super::{Unreadable, named};
 
-/// The instance that a fact is about; 0 of other facts, so that an index has each open one once.
+/// The instance that a fact is about. Other facts have 0, so that an index can ensure that each fact is open
+/// only once.
 pub fn instance(fact: &Fact) -> u128 {
     fact.instance().map_or(0, |(id, _)| id.0)
 }
 
-/// The project of the instance that a fact is about, if it is about one and its project is known.
+/// Project of the instance. `None` if the project is unknown or the fact isn't about an instance.
 pub fn instance_project(fact: &Fact) -> Option<&str> {
     fact.instance().and_then(|(_, project)| project).map(|project| project.0.as_str())
 }
 
-/// The fact in these columns.
 pub fn fact(name: &str, instance: u128, project: Option<String>) -> Result<Fact, Unreadable> {
     named("fact", name, |name| Fact::from_parts(name, GuestId(instance), project.map(ProjectId)))
 }

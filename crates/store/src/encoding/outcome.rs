@@ -1,4 +1,4 @@
-//! What became of steps, as stores write it down.
+//! Results of steps, as stores write them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,33 +7,32 @@ use leases::plan::Action;
 use super::action_key;
 use crate::Finished;
 
-/// How stores tell claims apart: by the [key](action_key) of the action, and the fence.
+/// Identifies a claim: the [key](action_key) of the action, and the fence.
 pub type ClaimKey = (String, i64);
 
-/// What became of steps that were claimed, each claim once and in order.
+/// Results of claimed steps, each claim once and in order.
 #[derive(Debug)]
 pub struct Outcomes<'a>(BTreeMap<ClaimKey, &'a Finished>);
 
 impl<'a> Outcomes<'a> {
-    /// Those of these steps.
     pub fn of(finished: impl IntoIterator<Item = &'a Finished>) -> Self {
         let key = |step: &Finished| (action_key(step.claim.action), step.claim.fence.cast_signed());
         Self(finished.into_iter().map(|step| (key(step), step)).collect())
     }
 
-    /// The claims that they were carried out under.
+    /// Claims that the steps were carried out under.
     pub fn claims(&self) -> impl Iterator<Item = &ClaimKey> {
         self.0.keys()
     }
 
-    /// Those whose claims `given_up` contains.
+    /// Keeps the results whose claims are in `given_up`.
     #[must_use]
     pub fn given_up(mut self, given_up: &BTreeSet<ClaimKey>) -> Self {
         self.0.retain(|key, _| given_up.contains(key));
         self
     }
 
-    /// Sorts them by how they ended.
+    /// Groups the results into successes and failures.
     pub fn counted(self) -> Counted<'a> {
         let mut counted = Counted::default();
         for (key, Finished { claim, result }) in self.0 {
@@ -46,11 +45,10 @@ impl<'a> Outcomes<'a> {
     }
 }
 
-/// Steps with their keys, by how they ended.
+/// Steps with their keys, grouped by result.
 #[derive(Debug, Default)]
 pub struct Counted<'a> {
-    /// Those that succeeded.
     pub succeeded: BTreeMap<String, Action>,
-    /// Those that failed, and what was said.
+    /// Failed steps with their error messages.
     pub failed: Vec<(String, Action, &'a str)>,
 }

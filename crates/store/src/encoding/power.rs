@@ -1,4 +1,4 @@
-//! The power of a host, as a JSON document.
+//! Power of a host as a JSON document.
 
 use jiff::{SignedDuration, Timestamp};
 use leases::energy::{Power, PowerState};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Unreadable, from_json, json};
 
-/// The document. A field that is added later needs a default: documents of before are still read.
+/// A new field needs a default, because older documents are still read.
 #[derive(Serialize, Deserialize)]
 struct Document {
     state: State,
@@ -26,7 +26,7 @@ enum State {
     Failed { since_us: i64 },
 }
 
-/// Power as JSON; none of a host that was never switched.
+/// Power as JSON; `None` if the host was never switched.
 pub fn power_json(power: &Power) -> Option<String> {
     if *power == Power::default() {
         return None;
@@ -49,7 +49,7 @@ pub fn power_json(power: &Power) -> Option<String> {
     }))
 }
 
-/// The power that such a document tells of.
+/// Parses the document. Without one, the host was never switched.
 pub fn power_from_json(text: Option<&str>) -> Result<Power, Unreadable> {
     let Some(text) = text else { return Ok(Power::default()) };
     let document: Document = from_json("power", text)?;

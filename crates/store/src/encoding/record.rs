@@ -1,4 +1,4 @@
-//! Keys of records: a word, and what the record is known by, with a slash between.
+//! Keys of records as text: a word and the record's identifier, separated by a slash.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,15 @@ use super::action::uuid;
 use super::{Unreadable, action_from_key, action_key};
 use crate::{DocumentKind, RecordKey};
 
-/// The word for plain records. Their kind comes next, so that services that do not know it can leave them alone.
+/// Word for plain records. The kind follows it, so services that don't know the kind can leave the record
+/// alone.
 const DOCUMENT: &str = "document";
 
-/// Kinds of plain records that are words by themselves: services of the version before documents know them so.
+/// Kinds of plain records with a word of their own, because services from before documents were introduced
+/// know them by it.
 const WORDS: [&str; 3] = ["flavor", "property", "preemptible-project"];
 
-/// The key as text, the same for the same record always.
+/// The key as text. A record always has the same key.
 pub fn record_key_text(key: &RecordKey) -> String {
     match key {
         RecordKey::Lease(id) => format!("lease/{id}"),
@@ -31,12 +33,11 @@ fn document_text(kind: &str, id: &str) -> String {
     if WORDS.contains(&kind) { format!("{kind}/{id}") } else { format!("{DOCUMENT}/{kind}/{id}") }
 }
 
-/// The key of that text.
 pub fn record_key_from_text(text: &str) -> Result<RecordKey, Unreadable> {
     read(text)?.ok_or_else(|| unreadable(text))
 }
 
-/// The keys of these texts, without those of plain records of kinds that this version does not know.
+/// Parses keys, and skips plain records of kinds that this version doesn't know.
 pub fn record_keys<T: AsRef<str>>(
     texts: impl IntoIterator<Item = T>,
 ) -> Result<BTreeSet<RecordKey>, Unreadable> {
@@ -47,7 +48,7 @@ fn unreadable(text: &str) -> Unreadable {
     Unreadable::new("record", text, "it is not the key of a record")
 }
 
-/// The key; nothing of a plain record whose kind is not known.
+/// Parses a key. `None` for a plain record of an unknown kind.
 fn read(text: &str) -> Result<Option<RecordKey>, Unreadable> {
     let unreadable = || unreadable(text);
     let (word, name) = text.split_once('/').ok_or_else(unreadable)?;

@@ -25,7 +25,6 @@ pub fn requirement_json(requirement: &Requirement) -> Value {
     }
 }
 
-/// The requirement of that expression.
 pub fn requirement_from_json(expression: &Value) -> Result<Requirement, Unreadable> {
     let wrong = |why: &str| Unreadable::new("requirement", expression, why);
     let refused = |error: RequirementError| Unreadable::new("requirement", expression, error);
@@ -58,7 +57,7 @@ pub fn requirement_from_json(expression: &Value) -> Result<Requirement, Unreadab
     }
 }
 
-/// The requirement of an expression as a client wrote it.
+/// Parses an expression as a client wrote it.
 pub(super) fn requirement_from_text(text: &str) -> Result<Requirement, Unreadable> {
     requirement_from_json(&from_json("requirement", text)?)
 }

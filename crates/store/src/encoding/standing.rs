@@ -1,4 +1,4 @@
-//! How firm leases are, as JSON documents.
+//! Standings of leases (confirmed, offered, held or waiting) as JSON documents.
 
 use jiff::Timestamp;
 use leases::ids::{LeaseId, OffersId};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Unreadable, from_hex, from_json, hex, json, named};
 
-/// The document. A field that is added later needs a default: documents of before are still read.
+/// A new field needs a default, because older documents are still read.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Document {
@@ -17,7 +17,7 @@ enum Document {
         group: String,
         until_us: i64,
         kind: String,
-        /// The kind, if services of the version before do not know it. They read `kind`.
+        /// The kind, if services of the previous version don't know it. They read `kind` instead.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         newer_kind: Option<String>,
         of: Option<String>,
@@ -32,7 +32,7 @@ enum Document {
     },
 }
 
-/// A standing as JSON; none of what is firm.
+/// A standing as JSON; `None` for a confirmed lease.
 pub fn standing_json(standing: Standing) -> Option<String> {
     let document = match standing {
         Standing::Firm => return None,
@@ -54,12 +54,12 @@ pub fn standing_json(standing: Standing) -> Option<String> {
     Some(json(&document))
 }
 
-/// Whether services of the version before do not know the kind.
+/// Whether services of the previous version don't know the kind.
 fn is_new(kind: OfferKind) -> bool {
     kind == OfferKind::LongerTimeout
 }
 
-/// The standing that such a document tells of; firm if there is none.
+/// Parses the document. A lease without one is confirmed.
 pub fn standing_from_json(text: Option<&str>) -> Result<Standing, Unreadable> {
     let Some(text) = text else { return Ok(Standing::Firm) };
     let instant = |us| Timestamp::from_microsecond(us).map_err(|error| Unreadable::new("time", us, error));

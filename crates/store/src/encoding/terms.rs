@@ -1,4 +1,4 @@
-//! What a reservation asks for, as a JSON document.
+//! Terms of reservations as JSON documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::{Unreadable, amounts, from_json, json, requirement_from_json, requirement_json, resources};
 
-/// The document. A field that is added later needs a default: documents of before are still read.
+/// A new field needs a default, because older documents are still read.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type")]
 enum Document {
@@ -65,7 +65,7 @@ enum Document {
     FloatingIps { network: String, amount: u32, required: BTreeSet<IpAddr> },
 }
 
-/// What hosts must be like beside expressions.
+/// Required properties of hosts that aren't expressions.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 struct Properties {
     #[serde(default, skip_serializing_if = "is_default")]
@@ -145,7 +145,6 @@ enum BeforeEnd {
     Snapshot,
 }
 
-/// What a reservation asks for, as JSON.
 pub fn terms_json(terms: &ReservationTerms) -> String {
     terms_document(terms, |_, requirement| requirement_json(requirement))
 }
@@ -157,7 +156,7 @@ pub(super) enum Field {
     ResourceProperties,
 }
 
-/// What a reservation asks for, as JSON with its requirements written by `write`.
+/// Terms as JSON, with requirements written by `write`.
 pub(super) fn terms_document(
     terms: &ReservationTerms,
     mut write: impl FnMut(Field, &Requirement) -> Value,
@@ -207,7 +206,7 @@ pub(super) fn terms_document(
     })
 }
 
-/// How the hosts of a reservation are dealt with; ratios in thousandths.
+/// Options of a reservation's pool of hosts. Ratios are in thousandths.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Pool {
@@ -236,12 +235,11 @@ impl Pool {
     }
 }
 
-/// What a reservation asks for.
 pub fn terms_from_json(text: &str) -> Result<ReservationTerms, Unreadable> {
     read_terms(text, requirement_from_json)
 }
 
-/// What a reservation asks for, from JSON with requirements that `read` reads.
+/// Parses terms, with requirements parsed by `read`.
 pub(super) fn read_terms(
     text: &str,
     mut read: impl FnMut(&Value) -> Result<Requirement, Unreadable>,

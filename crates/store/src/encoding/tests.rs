@@ -1,4 +1,4 @@
-//! What is written is read back as it was.
+//! Values are read back as they were written.
 
 use std::num::NonZeroU32;
 

@@ -332,7 +332,8 @@ mod tests {
         assert_eq!(stored(&texts).document(&column), Ok(document(257).as_str()));
     }
 
-    /// Terms with this expression, which a client wrote as `text`: how they are stored, and with which long text.
+    /// Terms with this expression, which a client wrote as `text`. Returns the terms, their stored form, and
+    /// the long text.
     fn stored_terms(expression: &str, text: &str) -> (ReservationTerms, String, LongText) {
         let mut record = sample::lease(1, sample::window(0, 60), vec![sample::hosts(&[])]);
         let reservation = &mut record.lease.reservations[0];

@@ -5,7 +5,7 @@ use leases::usage::{Held, Kind};
 
 use super::{Unreadable, from_json, json, named};
 
-/// The identifier of what is held, if it has one of its own.
+/// Identifier of the address or instance; `None` for other kinds.
 pub fn thing(held: Held) -> Option<u128> {
     match held {
         Held::Lease | Held::Host | Held::Room => None,
@@ -14,7 +14,7 @@ pub fn thing(held: Held) -> Option<u128> {
     }
 }
 
-/// What is held, from the name of its kind and its identifier.
+/// Parses the name of a kind and its identifier. Fails if a required identifier is missing.
 pub fn held(name: &str, thing: Option<u128>) -> Result<Held, Unreadable> {
     let kind = kind(name)?;
     let identified = || thing.ok_or_else(|| Unreadable::new("usage", name, "it has no identifier"));
@@ -27,7 +27,6 @@ pub fn held(name: &str, thing: Option<u128>) -> Result<Held, Unreadable> {
     })
 }
 
-/// The kind of that name.
 pub fn kind(name: &str) -> Result<Kind, Unreadable> {
     named("kind of usage", name, Kind::from_name)
 }
@@ -37,7 +36,6 @@ pub fn hosts_json(hosts: &[HostId]) -> String {
     json(&hosts.iter().map(|host| host.0).collect::<Vec<_>>())
 }
 
-/// The hosts of such a list.
 pub fn hosts_from_json(text: &str) -> Result<Vec<HostId>, Unreadable> {
     Ok(from_json::<Vec<u64>>("hosts", text)?.into_iter().map(HostId).collect())
 }

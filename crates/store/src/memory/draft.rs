@@ -1,4 +1,4 @@
-//! A commit that is worked out beside the state, so that nothing has happened when it is refused.
+//! Draft of a commit, kept apart from the state, so a rejected commit changes nothing.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use crate::{
     InstanceRecord, LeaseRecord, StoreError, Version, Write,
 };
 
-/// A map with changes that are not made yet.
+/// A map with pending changes.
 #[derive(Debug)]
 pub(super) struct Overlay<'a, K, V> {
     base: &'a BTreeMap<K, V>,
@@ -33,7 +33,7 @@ impl<'a, K: Ord, V> Overlay<'a, K, V> {
         self.changed.get(key).map_or_else(|| self.base.get(key), Option::as_ref)
     }
 
-    /// All of them, in no particular order.
+    /// All entries, in no particular order.
     fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let kept = self.base.iter().filter(|(key, _)| !self.changed.contains_key(*key));
         kept.chain(self.changed.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))))
@@ -48,7 +48,7 @@ impl<'a, K: Ord, V> Overlay<'a, K, V> {
     }
 }
 
-/// Makes changes.
+/// Applies pending changes.
 pub(super) fn apply<K: Ord, V>(base: &mut BTreeMap<K, V>, changed: BTreeMap<K, Option<V>>) {
     for (key, value) in changed {
         match value {
@@ -85,7 +85,7 @@ struct Draft<'a> {
     pages: Overlay<'a, Subject, Page>,
 }
 
-/// What the writes of a commit change, or why they cannot be made.
+/// Works out the changes of a commit, or why it is rejected.
 pub(super) fn work_out(state: &State, commit: &Commit) -> Result<Changed, CommitError> {
     let mut draft = Draft {
         leases: Overlay::new(&state.leases),
@@ -147,7 +147,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Takes out of the pages what leases do not have any more, and returns what they newly take.
+    /// Removes bookings that leases give up from the pages. Returns the bookings that leases take.
     fn give_up(&mut self) -> Vec<(BookingKey, Booking)> {
         let mut taken = Vec::new();
         for (id, new) in &self.leases.changed {
@@ -210,7 +210,7 @@ impl Draft<'_> {
                 self.instances.remove(*id);
                 Ok(())
             }
-            // They are written before.
+            // Leases were written before.
             Write::Lease { .. } | Write::ForgetLease { .. } => Ok(()),
             other => Err(StoreError::no_place_for(other).into()),
         }
@@ -311,7 +311,7 @@ impl Draft<'_> {
     }
 }
 
-/// The page of a subject, to be changed.
+/// The page of a subject, for changes.
 fn page<'p>(pages: &'p mut Overlay<'_, Subject, Page>, subject: Subject) -> &'p mut Page {
     let base = pages.base;
     let entry = pages.changed.entry(subject).or_default();

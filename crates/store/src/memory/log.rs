@@ -1,10 +1,11 @@
-//! What was changed in which revision.
+//! Records that changed in each revision.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::{Advance, KEPT_REVISIONS, RecordKey, Revision};
 
-/// The last revisions, oldest first, and what changed in each. It has one history only, so marks are zero.
+/// The last revisions, oldest first, and the records that each changed. There is only one history, so marks
+/// are zero.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     last: u64,
@@ -16,7 +17,6 @@ impl Log {
         Revision { number: self.last, mark: 0 }
     }
 
-    /// Makes a revision.
     pub(super) fn enter(&mut self, keys: BTreeSet<RecordKey>) -> Advance {
         let from = self.revision();
         self.last += 1;
@@ -27,7 +27,7 @@ impl Log {
         Advance { from, to: self.revision() }
     }
 
-    /// What was changed since then, if that is known.
+    /// Records that changed since then; `None` if that isn't known.
     pub(super) fn since(&self, revision: Revision) -> Option<BTreeSet<RecordKey>> {
         let count = self.last.checked_sub(revision.number).filter(|_| revision.mark == 0)?;
         let first = self.changed.len().checked_sub(usize::try_from(count).ok()?)?;

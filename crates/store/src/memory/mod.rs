@@ -1,7 +1,8 @@
-//! A store in memory: what every store promises, written as plainly as can be. It is the model that others are
-//! compared with, and what simulations run on.
+//! A store in memory that keeps the promises of every store, written as plainly as possible. It is the model
+//! that other stores are compared with, and simulations run on it.
 //!
-//! It lives as long as the value: a service that is dropped and made again on it has crashed and come back.
+//! Its contents live as long as the value. A service that is dropped and created again on the same store has
+//! crashed and restarted.
 
 mod draft;
 mod journals;
@@ -46,7 +47,6 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
-    /// The last revision.
     revisions: watch::Sender<Revision>,
 }
 
@@ -60,7 +60,7 @@ struct State {
     documents: BTreeMap<DocumentKey, Document>,
     instances: BTreeMap<GuestId, InstanceRecord>,
     free_pools: BTreeMap<FreePoolId, FreePoolRecord>,
-    /// What leases keep from others.
+    /// Bookings that exclude other leases.
     pages: BTreeMap<Subject, Page>,
     history: History,
     claims: Claims,
@@ -82,25 +82,24 @@ struct State {
     occupancy: Occupancy,
     tokens: TokenState,
     log: Log,
-    /// Who leads, by role, and until when.
+    /// Leader of each role, and the end of its term.
     leaders: BTreeMap<String, (Holder, Timestamp)>,
 }
 
 impl MemoryStore {
-    /// An empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The state. A thread that panicked had not begun to change it: everything is worked out first.
+    /// A lock poisoned by a panic is usable, because changes are worked out before any is applied.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes those who wait for a change.
+    /// Wakes callers that wait for a change.
     fn tell(&self, advance: Option<Advance>) {
         if let Some(advance) = advance {
-            // Commits may come here in another order than they happened in.
+            // Commits can get here in another order than they were made.
             self.revisions.send_if_modified(|last| {
                 let newer = advance.to.number > last.number;
                 *last = if newer { advance.to } else { *last };
@@ -215,13 +214,13 @@ impl State {
         }
     }
 
-    /// Gives out fences. Returns the last.
+    /// Gives out `count` fences. Returns the last.
     fn take_fences(&mut self, count: usize) -> u64 {
         self.last_fence += count as u64;
         self.last_fence
     }
 
-    /// Returns the step if it has another history now.
+    /// Returns the step's key if its history changed.
     fn finish(&mut self, finished: &Finished, now: Timestamp) -> Option<RecordKey> {
         let action = finished.claim.action;
         if !self.claims.give_up(&finished.claim) {
@@ -235,7 +234,7 @@ impl State {
         (StepHistory::of(action, &self.history) != before).then_some(RecordKey::Step(action))
     }
 
-    /// Makes a revision if there is something new in it.
+    /// Makes a revision if any record changed.
     fn enter_some(&mut self, keys: BTreeSet<RecordKey>) -> Option<Advance> {
         (!keys.is_empty()).then(|| self.log.enter(keys))
     }
@@ -296,7 +295,7 @@ impl Store for MemoryStore {
 
     async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
         let mut revisions = self.revisions.subscribe();
-        // The sender lives as long as the store, so there is always somebody who could still make a revision.
+        // The sender lives as long as the store, so this can't fail.
         let _ = revisions.wait_for(|last| *last != revision).await;
         Ok(())
     }
@@ -492,7 +491,7 @@ impl Store for MemoryStore {
         let mut state = self.state();
         state.refusals.retain(|(_, day, _), _| *day >= before);
         state.slept.retain(|sleep| sleep.window.end() >= before);
-        // All at once: it is no more work than a part of it.
+        // All at once, because a part would be just as much work.
         state.usage.prune(before);
         Ok(prune(&mut state.usage_events, limit as usize, |(_, event)| event.at < before))
     }

@@ -11,10 +11,9 @@ use crate::encoding::occupancy::{instance, instance_project};
 use crate::write_size::ROW;
 use crate::{WriteSize, to_remove};
 
-/// Host, lease, fact and instance. There is one open interval of these at most.
+/// Host, lease, fact and instance. At most one interval of each key is open.
 type Key = (HostId, LeaseId, &'static str, u128);
 
-/// All intervals.
 #[derive(Debug, Default)]
 pub(super) struct Occupancy {
     intervals: BTreeMap<u64, Interval>,

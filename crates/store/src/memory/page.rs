@@ -1,4 +1,4 @@
-//! The bookings of one host, or of one address, that are kept from others.
+//! Bookings of one host or address that exclude other leases.
 
 use jiff::Timestamp;
 use leases::ids::ReservationId;
@@ -6,16 +6,16 @@ use leases::resources::Resources;
 
 use crate::booking::{Booking, Share};
 
-/// Why a booking cannot be entered.
+/// Reason why a booking isn't possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Obstacle {
-    /// Somebody has all of it, or a part where all of it is wanted.
+    /// The subject is taken as a whole, or a part is taken where the whole is wanted.
     Taken,
-    /// The slots do not fit.
+    /// The slots don't fit.
     NoRoom,
 }
 
-/// Bookings, by reservation; few enough to go through all of them.
+/// Bookings by reservation. There are few, so every operation goes through the whole list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Page(Vec<(ReservationId, Booking)>);
 
@@ -28,7 +28,7 @@ impl Page {
         self.0.retain(|(other, _)| *other != reservation);
     }
 
-    /// Enters a booking in place of what the reservation had, unchecked.
+    /// Replaces the reservation's booking without a check.
     pub(super) fn put(&mut self, reservation: ReservationId, booking: Booking) {
         self.remove(reservation);
         if booking.kept {
@@ -36,7 +36,7 @@ impl Page {
         }
     }
 
-    /// What stands in the way of a booking of a reservation that has none here.
+    /// Reason why a booking isn't possible. The reservation must not have one here yet.
     pub(super) fn obstacle(&self, booking: &Booking, capacity: &Resources) -> Option<Obstacle> {
         if !booking.binds() {
             return None;
@@ -57,11 +57,11 @@ impl Page {
                     for (_, used) in shares.iter().filter(|(other, _)| other.window.contains(instant)) {
                         sum.add(1, used);
                     }
-                    // Whatever else there may be too much of, this booking takes nothing of it.
+                    // Resources that this booking doesn't use can be exceeded.
                     sum.keep_only(used);
                     sum.fits_into(capacity)
                 };
-                // The sum rises only where something starts.
+                // The sum only rises where a booking starts.
                 let starts = shares.iter().map(|(other, _)| other.window.start());
                 let mut inside = starts.filter(|start| booking.window.contains(*start));
                 let all_fit = fits(booking.window.start()) && inside.all(fits);

@@ -1,4 +1,4 @@
-//! Refused requests.
+//! Counts of refused requests.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ impl State {
         let projects: BTreeSet<_> = refusals.iter().map(|record| &record.project).collect();
         for project in projects {
             let mut own: Vec<_> = self.refusals.keys().filter(|(of, ..)| of == project).cloned().collect();
-            // Newest first; those of a day stay in the order of shortages.
+            // Newest first. Shortages of a day stay in their order.
             own.sort_by_key(|(_, day, _)| Reverse(*day));
             for oldest in own.iter().skip(REFUSAL_RECORDS as usize) {
                 self.refusals.remove(oldest);
