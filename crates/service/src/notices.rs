@@ -12,7 +12,7 @@
 //! | `lease.unused`, `lease.reclaimed` | the lease is unused; it was ended because of that (not in Blazar) |
 //! | `lease.degraded`, `lease.healed` | the lease has less than it was promised; it is complete again (not in Blazar) |
 //! | `lease.host_replaced` | the lease got other hosts without its owner asking for it (not in Blazar) |
-//! | `instance.departure.planned` | an instance will be preempted, or at another time than announced (not in Blazar) |
+//! | `instance.departure.planned` | an instance will be preempted, at another time than announced, or is asked at the end of its lifetime (not in Blazar) |
 //! | `instance.departure.withdrawn` | it can stay; also for guests started outside the service that were asked to leave (not in Blazar) |
 //! | `instance.preempted` | it was preempted and is gone (not in Blazar) |
 //! | `lease.instance.started`, `lease.instance.ended` | a server of the cloud was first seen in a lease; is no longer in it (not in Blazar) |
@@ -29,9 +29,9 @@ use jiff::Timestamp;
 use leases::host::Host;
 use leases::housekeeping::Marks;
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
-use leases::instance::{Cause, Departure, InstanceStatus};
+use leases::instance::InstanceStatus;
 use leases::lease::Lease;
-use leases::plan::{PlanRules, Prepared, overdue_at};
+use leases::plan::{PlanRules, Prepared};
 use leases::project::ProjectId;
 use leases::status::{EventStatus, LeaseStatus};
 use leases::usage::{Held, Size, Span};
@@ -111,8 +111,13 @@ pub(crate) fn of_instance(
     let (event_type, record) = match write {
         Write::Instance { record, .. } if preempted(before, write, now) => (PREEMPTED, &**record),
         Write::Instance { record, .. } => match (known(before), known(record)) {
-            // The owner isn't told which host it moves to.
-            (Some(was), Some(is)) if was.is_at(&is) || is_asked_as_announced(&was, &is) => return None,
+            // The owner isn't told which host it moves to. An instance that is asked to leave at the end of its lifetime is
+            // announced again, because the limit may be new or lower since the last notification.
+            (Some(was), Some(is))
+                if was.is_at(&is) && before.instance.leaves_anyway() == record.instance.leaves_anyway() =>
+            {
+                return None;
+            }
             (_, Some(_)) => (DEPARTURE_PLANNED, &**record),
             (_, None) if before.instance.departure.is_some() => (DEPARTURE_WITHDRAWN, &**record),
             // No departure was planned, or an instance with a limited lifetime has ended by itself.
@@ -141,11 +146,6 @@ pub(crate) fn of_instance(
         event_type: event_type.to_owned(),
         payload: payload::write(&value, &format!("/v1/instances/{}", record.instance.id)),
     })
-}
-
-/// Whether an instance is asked to leave at the end of its lifetime at the announced time.
-fn is_asked_as_announced(was: &Departure, is: &Departure) -> bool {
-    (was.cause, is.cause) == (Cause::Lifetime, Cause::Lifetime) && is.asked_at <= overdue_at(was.asked_at)
 }
 
 /// Notification that a preemptible guest started outside the service was asked to leave its host, and can

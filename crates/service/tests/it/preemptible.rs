@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fleet::simulated::{Between, Timing};
+use fleet::simulated::{Between, SimulatedFleet, Timing};
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::NoHost;
 use leases::ids::GuestId;
@@ -493,8 +493,34 @@ async fn an_instance_whose_lifetime_is_over_leaves_with_notice_though_the_servic
     world.run_until(ends_at + minutes(1)).await;
     assert_eq!(state(&world, id), "gone");
     let events: Vec<String> = told(&world).await.into_iter().map(|(event, _)| event).collect();
-    assert_eq!(events, ["instance.departure.planned", "instance.preempted"]);
+    let planned = "instance.departure.planned";
+    assert_eq!(events, [planned, planned, "instance.preempted"], "it runs, it is asked to leave, it is gone");
     assert_eq!(world.fleet.violations(), []);
+}
+
+#[tokio::test]
+async fn owners_are_told_of_a_new_or_lower_lifetime_when_their_instances_are_asked_to_leave() {
+    for limit_before in [None, Some(minutes(120))] {
+        let mut settings = allowing();
+        settings.plan_rules.max_lifetime = limit_before;
+        let quick = |fleet: SimulatedFleet| fleet.with_timing(Timing::IMMEDIATE);
+        let mut world = world_with(1, settings.clone(), None, quick).await;
+        let id = start(&mut world).await.expect("room").instance.id;
+        world.run_until(at(50)).await;
+        let known = world.service.instances().get(id).expect("it runs").instance.clone();
+        let ends_at = known.launched_at.expect("it runs") + minutes(60);
+        let before = told(&world).await;
+        assert_eq!(before.len(), usize::from(limit_before.is_some()), "{before:?}");
+        settings.plan_rules.max_lifetime = Some(minutes(60));
+        world.restart_with(settings).await.expect("the store works");
+        world.run_until(ends_at + minutes(1)).await;
+        assert_eq!(state(&world, id), "gone");
+        let told = told(&world).await;
+        let [(asked, asked_at), (preempted, _)] = &told[before.len()..] else { panic!("two more: {told:?}") };
+        assert_eq!([asked, preempted], ["instance.departure.planned", "instance.preempted"]);
+        let asked_at = asked_at.as_ref().expect("a date").parse::<Timestamp>().expect("a date");
+        assert!((ends_at - minutes(1)).duration_since(asked_at).abs() < minutes(1), "{asked_at}");
+    }
 }
 
 #[tokio::test]
