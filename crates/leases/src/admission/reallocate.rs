@@ -105,11 +105,8 @@ impl<'a> Attempt<'a> {
         }
         let inventory = self.admission.inventory;
         let works = |host| inventory.host(host).is_some_and(|host| host.health == Health::Up);
-        let is_empty = |reservation: &Reservation| match &reservation.allocation {
-            Allocation::Hosts(hosts) => !hosts.iter().any(|host| self.admission.occupied(*host, start)),
-            Allocation::Slots(_) | Allocation::FloatingIps(_) => true,
-        };
-        given.iter().all(is_empty)
+        let moved = Lease { reservations: given.to_vec(), ..self.updated.clone() };
+        self.admission.blocked_hosts(&moved).is_empty()
             && (self.admission.recovery().is_some_and(|recovery| start >= recovery)
                 || given.iter().flat_map(|reservation| reservation.allocation.hosts()).all(works))
     }

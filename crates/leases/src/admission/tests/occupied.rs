@@ -179,6 +179,19 @@ fn a_lease_that_is_moved_to_start_at_once_gets_empty_hosts_or_is_refused() {
 }
 
 #[test]
+fn a_lease_that_hunts_is_moved_to_start_at_once_and_keeps_an_occupied_host() {
+    let lease_type = LeaseType::BestEffort { deadline: at(600) };
+    let waiting = Lease { lease_type, ..lease(1, window(60, 120), &[1]) };
+    let mut cloud = Cloud::occupied(1, &[1]);
+    cloud.calendar = cloud.calendar.with_leases([&waiting], at(0)).expect("free");
+    let now = Changes { start: Some(at(0)), ..Changes::default() };
+    assert_eq!(guests_left_out(cloud.update(&waiting, &now, 0).expect_err("it doesn't hunt")), Some(1));
+    cloud.rules.hunting.enabled = true;
+    let moved = cloud.update(&waiting, &now, 0).expect("its guests are moved away");
+    assert_eq!(moved.reservations[0].allocation, ids([1]));
+}
+
+#[test]
 fn an_accepted_offer_holds_on_occupied_hosts_only_without_empty_ones() {
     let offered = lease(1, window(0, 60), &[1]);
     let hosts = |occupied: &[u64]| {
