@@ -399,6 +399,18 @@ impl Lease {
         Self { hunt, status, ..self }
     }
 
+    /// Whether the lease can give the host back by asking for one host fewer if guests block its start there. The hosts of a
+    /// hunt are planned together.
+    pub(crate) fn can_give_back(&self, host: HostId) -> bool {
+        let spares = |reservation: &Reservation| match (&reservation.terms, &reservation.allocation) {
+            (ReservationTerms::Hosts(terms), Allocation::Hosts(hosts)) => {
+                terms.properties.survives.is_none() && hosts.len() > 1 && hosts.contains(&host)
+            }
+            _ => false,
+        };
+        self.status == LeaseStatus::Starting && self.hunt.is_none() && self.reservations.iter().any(spares)
+    }
+
     pub fn reservation(&self, id: ReservationId) -> Option<&Reservation> {
         self.reservations.iter().find(|r| r.id == id)
     }

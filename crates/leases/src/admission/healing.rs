@@ -104,9 +104,14 @@ impl Admission<'_> {
     /// Whole hosts of a lease that starts at once but has to wait for guests that can't be removed. Empty for
     /// a lease that hunts, because its hunt moves the guests.
     pub(super) fn blocked_hosts(&self, lease: &Lease) -> BTreeSet<HostId> {
-        let waits = matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting);
         let hunts = self.rules.hunting.enabled && may_hunt(lease);
-        if self.keeps_blocked_hosts || !waits || hunts || !self.starts_at_once(lease.window.start()) {
+        if self.keeps_blocked_hosts || hunts { BTreeSet::new() } else { self.hosts_with_guests(lease) }
+    }
+
+    /// The whole hosts that a lease which starts at once doesn't hold yet, and that have guests that can't be removed.
+    pub(super) fn hosts_with_guests(&self, lease: &Lease) -> BTreeSet<HostId> {
+        let waits = matches!(lease.status, LeaseStatus::Pending | LeaseStatus::Starting);
+        if !waits || !self.starts_at_once(lease.window.start()) {
             return BTreeSet::new();
         }
         let occupied = &self.facts.occupied;

@@ -164,14 +164,15 @@ impl<'a> Attempt<'a> {
         self.updated.reservations.iter().map(part).collect()
     }
 
-    /// The updated reservations. If a starting lease asks for fewer hosts, it gives up hosts that guests
-    /// block.
+    /// The updated reservations. If a lease that is starting asks for fewer hosts, it [gives back](Lease::can_give_back) those
+    /// that guests block.
     fn without_blocked_hosts(&self) -> Vec<Reservation> {
         let mut reservations = self.updated.reservations.clone();
         if self.before.status != LeaseStatus::Starting {
             return reservations;
         }
-        let blocked = self.admission.blocked_hosts(self.before);
+        let mut blocked = self.admission.hosts_with_guests(self.before);
+        blocked.retain(|host| self.before.can_give_back(*host));
         for reservation in &mut reservations {
             if let (ReservationTerms::Hosts(terms), Allocation::Hosts(hosts)) =
                 (&reservation.terms, &mut reservation.allocation)

@@ -157,7 +157,7 @@ pub enum Refusal {
     /// A started lease would lose these hosts.
     #[error("Not enough hosts available")]
     WouldLoseHosts(Vec<HostId>),
-    /// A started lease has more hosts than the change allows, and can't give any back.
+    /// A started lease has more hosts than the change allows, and keeps them. Those that block its start are given back.
     #[error("Not enough hosts available")]
     WouldGiveBackHosts {
         held: u64,
@@ -246,8 +246,8 @@ impl Refusal {
                 ))
             }
             Self::WouldGiveBackHosts { held, most } => Some(format!(
-                "a lease that has started can't give hosts back: it has {}, and the change allows {most}; an earlier end is \
-                 possible",
+                "a lease that has started can't give hosts back, except those that block its start: it has {}, and the change \
+                 allows {most}; an earlier end is possible",
                 counted(*held, "host", "hosts")
             )),
             Self::EndsTooLate { refusal, taken_from, taken_by, latest } => Some(format!(

@@ -1,7 +1,7 @@
 //! Changes of a lease (API-update): which ones are allowed in which state, and the resulting allocations.
 //!
-//! A change is all or nothing: the result is the new lease, to be committed as a whole. A started lease never
-//! loses a host or a slot.
+//! A change is all or nothing: the result is the new lease, to be committed as a whole. An active lease never loses a
+//! host or a slot. A starting lease that asks for fewer hosts gives back only hosts that guests block.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -24,7 +24,12 @@ pub enum Waiting {
         message: String,
     },
     /// A guest that must not be removed is on a host.
-    GuestInTheWay { host: HostId, guest: GuestId },
+    GuestInTheWay {
+        host: HostId,
+        guest: GuestId,
+        /// Whether the lease can give the host back by asking for one host fewer.
+        can_give_back: bool,
+    },
     /// A guest is still on a host after it should have been deleted.
     NotDeleted {
         host: HostId,
@@ -73,11 +78,12 @@ impl Waiting {
                 )
             }
             // Owners see the names of their lease's hosts anyway, and can act on this reason.
-            Self::GuestInTheWay { host, guest } => reason(
+            Self::GuestInTheWay { host, guest, can_give_back } => reason(
                 &format!(
-                    "an instance of others that cannot be removed is on host {}, and no other host is free: ask for fewer \
-                     hosts, or ask the operator to move the instance",
-                    name(host)
+                    "an instance of others that cannot be removed is on host {}, and no other host is free: {}ask the \
+                     operator to move the instance",
+                    name(host),
+                    if *can_give_back { "ask for one host fewer, or " } else { "" }
                 ),
                 &format!(
                     "guest {guest} is on host {} and cannot be removed: move or delete it, or free another host",

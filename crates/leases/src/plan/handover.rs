@@ -220,7 +220,8 @@ fn move_away(effort: &mut Effort<'_>, host: HostId, guest: &Guest, lease: &Lease
     let moves = hunt.is_some_and(|hunt| moves(effort, hunt, guest, host, lease.id));
     // The guest may be on its way to the destination of an earlier plan.
     if !moves && guest.moving_to.is_none() {
-        effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id });
+        let can_give_back = lease.can_give_back(host);
+        effort.waits(lease.id, Waiting::GuestInTheWay { host, guest: guest.id, can_give_back });
     }
 }
 

@@ -169,14 +169,7 @@ fn not_ready(lease: &Lease, aim: &str) -> String {
 }
 
 fn ask_operator(lease: &Lease) -> String {
-    let ask = format!("ask the operator of the service, and name the lease's identifier {}", lease.id);
-    match &lease.status_reason {
-        // The reason contains this if fewer hosts would let the lease start.
-        Some(reason) if reason.contains("ask for fewer hosts") => {
-            format!("ask for fewer hosts (`allot lease update {} --hosts N`), or {ask}", lease.name)
-        }
-        _ => ask,
-    }
+    format!("ask the operator of the service, and name the lease's identifier {}", lease.id)
 }
 
 /// Error with the reason that a lease is still waiting. After its date, the hint is to ask the operator.
@@ -264,9 +257,6 @@ mod tests {
         let early = at("2030-01-02T09:59:00Z");
         assert_eq!(overdue(&lease, "ACTIVE", early).hint(), None, "it doesn't start yet");
         assert_eq!(not_ready(&lease, "STARTING"), "");
-        lease.status_reason = Some("an instance of others is on host r1-h02: ask for fewer hosts".to_owned());
-        let hint = overdue(&lease, "ACTIVE", late).hint().map(str::to_owned);
-        assert!(hint.is_some_and(|hint| hint.contains("`allot lease update web --hosts N`")));
         lease.timeout_date = Some("2030-01-03T10:00:00Z".to_owned());
         assert_eq!(overdue(&lease, "ACTIVE", late).hint(), None, "a best-effort lease may wait");
     }

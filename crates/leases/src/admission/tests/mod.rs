@@ -286,8 +286,8 @@ fn an_active_lease_keeps_its_hosts_and_can_only_gain() {
     assert_eq!(
         refused.hint().as_deref(),
         Some(
-            "a lease that has started can't give hosts back: it has 2 hosts, and the change allows 1; an earlier end is \
-             possible"
+            "a lease that has started can't give hosts back, except those that block its start: it has 2 hosts, and the \
+             change allows 1; an earlier end is possible"
         )
     );
     assert!(!refused.negotiable(), "there is no alternative to offer");

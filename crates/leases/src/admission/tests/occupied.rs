@@ -3,6 +3,7 @@
 use super::*;
 use crate::filters::HostFilter;
 use crate::host_facts::Guests;
+use crate::hunt::Hunt;
 use crate::ids::GuestId;
 use crate::offer::OfferKind;
 use crate::plan::{Guest, GuestOwner, Observed, ObservedHost, Place};
@@ -206,13 +207,21 @@ fn an_accepted_offer_holds_on_occupied_hosts_only_without_empty_ones() {
 
 #[test]
 fn a_starting_lease_that_asks_for_fewer_hosts_gives_a_blocked_one_back() {
-    let waiting = starting(&lease(1, window(0, 60), &[1, 2]));
-    let mut cloud = Cloud::occupied(2, &[2]);
-    cloud.calendar = cloud.calendar.with_leases([&waiting], at(0)).expect("free");
-    let terms = TermsChange::Hosts(HostsChange { min: Some(1), max: Some(1), ..HostsChange::default() });
-    let fewer = Changes { reservations: vec![(waiting.reservations[0].id, terms)], ..Changes::default() };
-    let changed = cloud.update(&waiting, &fewer, 1).expect("one host is empty");
-    assert_eq!(changed.reservations[0].allocation, ids([1]));
+    let scheduled = starting(&lease(1, window(0, 60), &[1, 2, 3]));
+    let best_effort = Lease { lease_type: LeaseType::BestEffort { deadline: at(60) }, ..scheduled.clone() };
+    for waiting in [&scheduled, &best_effort] {
+        let mut cloud = Cloud::occupied(3, &[2]);
+        cloud.rules.hunting.enabled = true;
+        cloud.calendar = cloud.calendar.with_leases([waiting], at(0)).expect("free");
+        let changed = |lease: &Lease, count| cloud.update(lease, &change(lease, range(count, count)), 1);
+        let fewer = changed(waiting, 2).expect("two hosts are empty");
+        assert_eq!(fewer.reservations[0].allocation, ids([1, 3]));
+        let refused = changed(waiting, 1).expect_err("it keeps empty hosts");
+        assert_eq!(refused, Refusal::WouldGiveBackHosts { held: 2, most: 1 });
+        let hunting = waiting.clone().hunting(Some(Hunt::default()));
+        let refused = changed(&hunting, 2).expect_err("its hosts are planned together");
+        assert_eq!(refused, Refusal::WouldGiveBackHosts { held: 3, most: 2 });
+    }
 }
 
 #[test]

@@ -4,9 +4,11 @@ use std::num::NonZeroU32;
 
 use super::*;
 use crate::host::{Health, NetworkId};
+use crate::hunt::Hunt;
 use crate::ids::{FloatingIpId, GuestId};
 use crate::lease::{Allocation, EndAction};
 use crate::lease_pool::{Ratio, Ratios};
+use crate::lease_type::LeaseType;
 use crate::reason::{for_operator, for_owner};
 use crate::requirement::Requirement;
 use crate::status::{EventStatus, ReservationStatus};
@@ -290,6 +292,33 @@ fn the_guest_of_somebody_else_is_not_touched_and_the_lease_says_so() {
     stage.host(1).guests.clear();
     stage.perform(20);
     assert_eq!((stage.status(0), &stage.leases[0].reason), (LeaseStatus::Active, &None));
+}
+
+#[test]
+fn owners_are_told_to_ask_for_one_host_fewer_only_where_the_lease_can_give_the_host_back() {
+    let told = |lease: Lease| {
+        let mut stage = Stage::new(2, vec![lease]);
+        stage.host(1).guests = vec![guest(7, GuestOwner::Other)];
+        stage.perform(10);
+        for_owner(stage.leases[0].reason.as_deref().expect("a reason")).to_owned()
+    };
+    let ask = |advice: &str| {
+        format!(
+            "an instance of others that cannot be removed is on host 1, and no other host is free: {advice}"
+        )
+    };
+    let operator = ask("ask the operator to move the instance");
+    let fewer = ask("ask for one host fewer, or ask the operator to move the instance");
+    let two = lease(1, window(10, 60), &[1, 2]);
+    let best_effort = Lease { lease_type: LeaseType::BestEffort { deadline: at(60) }, ..two.clone() };
+    let hunting = best_effort.clone().hunting(Some(Hunt::default()));
+    let mut grown = two.clone();
+    grown.status = LeaseStatus::Active;
+    grown.events.start = EventStatus::Done;
+    grown.reservations[0].status = ReservationStatus::Active;
+    assert_eq!([two, best_effort].map(told), [fewer.clone(), fewer]);
+    let single = lease(1, window(10, 60), &[1]);
+    assert_eq!([single, hunting, grown].map(told), [operator.clone(), operator.clone(), operator]);
 }
 
 #[test]
