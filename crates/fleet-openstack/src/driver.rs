@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fleet::hooks::{PowerHooks, RunningHook};
 use fleet::{
-    CloudFlavor, Difference, FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network,
+    CloudFlavor, Difference, FleetError, Guests, HookedCall, Inventory, Isolation, Keeper, Machine, Network,
     OperationKey, Outcome, Power, Wanted,
 };
 use futures::{future::try_join_all, try_join};
@@ -90,8 +90,8 @@ impl Inventory for OpenStackFleet {
         self.power.as_ref().map(PowerHooks::running_hooks).unwrap_or_default()
     }
 
-    fn longest_step(&self) -> Duration {
-        self.power.as_ref().map(PowerHooks::longest_step).unwrap_or_default()
+    fn hooks_time(&self, call: HookedCall) -> Duration {
+        self.power.as_ref().map(|power| power.time_for(call)).unwrap_or_default()
     }
 
     async fn look_closely(&self) {

@@ -156,6 +156,17 @@ pub enum Outcome {
     Pending,
 }
 
+/// A call that may run hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookedCall {
+    /// [`Isolation::adopt`].
+    Adopt,
+    /// [`Isolation::abandon`].
+    Abandon,
+    /// [`perform`], for that step.
+    Step(Action),
+}
+
 /// Which machines there are, and what is on them.
 #[async_trait]
 pub trait Inventory: Send + Sync {
@@ -200,9 +211,8 @@ pub trait Inventory: Send + Sync {
         Vec::new()
     }
 
-    /// Maximum duration of all hooks of a step together, by their own time limits. The service asks when it starts, and
-    /// gives no step less time.
-    fn longest_step(&self) -> Duration {
+    /// Maximum duration of all hooks of a call together, by their own time limits. The service gives the call no less time.
+    fn hooks_time(&self, _call: HookedCall) -> Duration {
         Duration::ZERO
     }
 

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ambient::Ids;
-use jiff::SignedDuration;
 use leases::plan::Observed;
 
 use crate::execution::progress::Progress;
@@ -28,8 +27,6 @@ pub(crate) struct Abilities {
     pub switches_hosts: bool,
     /// It has preparation steps for reservations as a whole.
     pub prepares: bool,
-    /// Maximum duration of the hooks of a step. Hooks have time limits of their own.
-    pub longest_step: SignedDuration,
     /// Advice for operators about a guest that the fleet doesn't delete.
     pub remedy: Option<&'static str>,
 }
@@ -43,11 +40,6 @@ impl Decider {
     pub fn twin(&self, ids: Arc<dyn Ids>) -> Self {
         let progress = Mutex::new(self.progress().clone());
         Self { settings: self.settings.clone(), ids, abilities: self.abilities, progress }
-    }
-
-    /// Maximum duration of a step, at least that of its hooks.
-    pub fn step_time(&self) -> SignedDuration {
-        self.settings.step_time.max(self.abilities.longest_step)
     }
 
     pub fn progress(&self) -> MutexGuard<'_, Progress> {

@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use fleet::{Machine, OperationKey};
+use fleet::{HookedCall, Machine, OperationKey};
 use leases::host::Host;
 use leases::ids::{GuestId, HostId, LeaseId, ReservationId};
 use leases::lease_pool::Ratios;
-use leases::plan::{GuestOwner, Observed, Place};
+use leases::plan::{Action, GuestOwner, Observed, Place};
 use leases::project::ProjectId;
 use leases::terms::ReservationTerms;
 use store::{Commit, HostRecord};
@@ -438,12 +438,16 @@ impl<'a> Repairs<'a> {
         let fleet = &self.service.parts.fleet;
         match place {
             Place::FreePool => {}
-            Place::Fenced { .. } => _ = self.service.in_time(fleet.unfence(host, &key)).await?,
+            Place::Fenced { .. } => {
+                let step = HookedCall::Step(Action::Unfence(host));
+                self.service.in_time_for(step, fleet.unfence(host, &key)).await?;
+            }
             Place::Held(holder) | Place::Releasing(holder) => {
-                _ = self.service.in_time(fleet.release(host, holder, &key)).await?;
+                let step = HookedCall::Step(Action::Release(host, holder));
+                self.service.in_time_for(step, fleet.release(host, holder, &key)).await?;
             }
         }
-        self.service.in_time(fleet.abandon(host)).await.map(drop)
+        self.service.in_time_for(HookedCall::Abandon, fleet.abandon(host)).await.map(drop)
     }
 }
 

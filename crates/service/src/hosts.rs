@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use fleet::{FleetError, Machine, Outcome};
+use fleet::{FleetError, HookedCall, Machine, Outcome};
 use jiff::{SignedDuration, Timestamp};
 use leases::energy::{NEVER, SAVING};
 use leases::free_pool::POOL_PROPERTY;
@@ -149,8 +149,9 @@ impl<'a> Hosts<'a> {
 
     /// Waits until the machine is in the free pool.
     pub(crate) async fn adopt(self, id: HostId) -> Result<(), ServiceError> {
-        let deadline = self.service.now() + self.service.decider.step_time();
-        while self.service.in_time(self.service.parts.fleet.adopt(id)).await? == Outcome::Pending {
+        let call = HookedCall::Adopt;
+        let deadline = self.service.now() + self.service.time_for(call);
+        while self.service.in_time_for(call, self.service.parts.fleet.adopt(id)).await? == Outcome::Pending {
             if self.service.now() >= deadline {
                 return Err(ServiceError::Fleet(format!("host {id} is still on its way to the free pool")));
             }
@@ -303,7 +304,7 @@ impl<'a> Hosts<'a> {
 
     /// Returns a host to the fleet, with the time limit of a step.
     pub(crate) async fn abandon(self, host: HostId) -> Result<Outcome, FleetError> {
-        let limit = self.service.now() + self.service.decider.step_time();
+        let limit = self.service.now() + self.service.time_for(HookedCall::Abandon);
         self.service.until(limit, self.service.parts.fleet.abandon(host)).await
     }
 

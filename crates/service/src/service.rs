@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use ambient::{Clock, Ids};
-use fleet::{Fleet, FleetError};
+use fleet::{Fleet, FleetError, HookedCall};
 use jiff::{SignedDuration, Timestamp};
 use leases::hints::HintRules;
 use leases::host::FloatingIp;
@@ -81,7 +81,6 @@ impl Service {
         let abilities = Abilities {
             switches_hosts: parts.fleet.switches_hosts(),
             prepares: parts.fleet.prepares(),
-            longest_step: SignedDuration::try_from(parts.fleet.longest_step()).unwrap_or_default(),
             remedy: parts.fleet.remedy(),
         };
         let decider = Decider::new(settings, Arc::clone(&parts.ids), abilities);
@@ -163,11 +162,24 @@ impl Service {
         &self,
         call: impl Future<Output = Result<T, FleetError>>,
     ) -> Result<T, ServiceError> {
-        let limit = self.now() + self.decider.step_time();
-        self.until(limit, call).await.map_err(|error| match error {
-            FleetError::Unavailable(why) => ServiceError::Fleet(why),
-            FleetError::Refused(why) => ServiceError::Conflict(why),
-        })
+        let limit = self.now() + self.decider.settings.step_time;
+        self.until(limit, call).await.map_err(fleet_error)
+    }
+
+    /// What the fleet says to a call that may run hooks, if it says it within the [time](Self::time_for) for that.
+    pub(crate) async fn in_time_for<T>(
+        &self,
+        hooked: HookedCall,
+        call: impl Future<Output = Result<T, FleetError>>,
+    ) -> Result<T, ServiceError> {
+        let limit = self.now() + self.time_for(hooked);
+        self.until(limit, call).await.map_err(fleet_error)
+    }
+
+    /// How long a call may take: no less than the hooks that it runs.
+    pub(crate) fn time_for(&self, call: HookedCall) -> SignedDuration {
+        let hooks = SignedDuration::try_from(self.parts.fleet.hooks_time(call)).unwrap_or_default();
+        self.decider.settings.step_time.max(hooks)
     }
 
     /// Awaits a call to the fleet until `limit`.
@@ -190,5 +202,12 @@ impl Service {
         if at <= self.now() + self.decider.settings.observe_interval {
             self.wake.notify_one();
         }
+    }
+}
+
+fn fleet_error(error: FleetError) -> ServiceError {
+    match error {
+        FleetError::Unavailable(why) => ServiceError::Fleet(why),
+        FleetError::Refused(why) => ServiceError::Conflict(why),
     }
 }

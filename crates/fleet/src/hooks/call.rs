@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use leases::host::FloatingIp;
 use leases::ids::{FloatingIpId, GuestId, LeaseId, ReservationId};
 use leases::instance::Instance;
-use leases::plan::GuestSize;
+use leases::plan::{Action, GuestSize};
 use leases::preemption::EndState;
 use leases::terms::{Affinity, ReservationTerms};
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -26,23 +26,39 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::config::{HookConfig, HooksError, Moment, SecretHeader};
-use crate::{FleetError, LeaseFacts, Machine, OperationKey};
+use crate::{FleetError, HookedCall, LeaseFacts, Machine, OperationKey};
 
 /// Longest text that a program gets as an environment variable, in bytes. The kernel starts no program with a variable of
 /// 128 KiB. Longer texts are in the JSON only.
 const LONGEST_VARIABLE: usize = 64 * 1024;
 
-/// Hooks that a single step can call one after another. Every other step calls one.
-const CALLED_IN_TURN: [&[Moment]; 8] = [
-    &[Moment::Check, Moment::OnAdopt],
-    &[Moment::OnRelease, Moment::OnFinish, Moment::OnUnfence],
-    &[Moment::OnFence, Moment::OnRelease, Moment::OnFinish, Moment::Check],
-    &[Moment::OnPrepare, Moment::OnHold],
-    &[Moment::OnPrepare, Moment::OnGrant],
-    &[Moment::OnWithdraw, Moment::OnFinish],
-    &[Moment::OnPrepare, Moment::OnAssign],
-    &[Moment::OnUnassign, Moment::OnFinish],
-];
+/// Hooks that a call can run, one after another.
+fn moments(call: HookedCall) -> &'static [Moment] {
+    match call {
+        HookedCall::Adopt => &[Moment::Check, Moment::OnAdopt],
+        HookedCall::Abandon => &[Moment::OnAbandon],
+        HookedCall::Step(action) => match action {
+            Action::Fence(..) => &[Moment::OnFence],
+            Action::Unfence(..) => &[Moment::OnRelease, Moment::OnFinish, Moment::OnUnfence],
+            Action::Verify(..) => &[Moment::OnFence, Moment::OnRelease, Moment::OnFinish, Moment::Check],
+            Action::Hold(..) => &[Moment::OnPrepare, Moment::OnHold],
+            Action::Release(..) => &[Moment::OnRelease, Moment::OnFinish],
+            Action::Grant(..) => &[Moment::OnPrepare, Moment::OnGrant],
+            Action::Withdraw(..) => &[Moment::OnWithdraw, Moment::OnFinish],
+            Action::Assign(..) => &[Moment::OnPrepare, Moment::OnAssign],
+            Action::Unassign(..) => &[Moment::OnUnassign, Moment::OnFinish],
+            Action::StartGuest(..) => &[Moment::OnStart],
+            Action::StopGuest(..) => &[Moment::OnStop],
+            Action::ResumeGuest(..) => &[Moment::OnResume],
+            Action::MoveGuest(..) => &[Moment::OnMigrate],
+            Action::DeleteGuest(..) | Action::DestroyGuest(..) => &[Moment::OnDelete],
+            Action::Snapshot(..) => &[Moment::OnSnapshot],
+            Action::PowerOn(..) => &[Moment::OnPowerOn],
+            Action::PowerOff(..) => &[Moment::Check, Moment::OnPowerOff],
+            Action::SetRatios(..) | Action::Prepare(..) | Action::Finish(..) => &[],
+        },
+    }
+}
 
 /// What is to be called when.
 #[derive(Debug)]
@@ -302,13 +318,9 @@ impl Hooks {
         names.filter_map(|name| Some((name, std::env::var_os(name)?)))
     }
 
-    /// Maximum duration of all hooks of a step together.
-    pub(super) fn longest_step(&self) -> Duration {
-        let limit =
-            |moment: &Moment| self.by_moment.get(moment).map_or(Duration::ZERO, |hook| hook.time_limit);
-        let in_turn = CALLED_IN_TURN.iter().map(|moments| moments.iter().map(limit).sum::<Duration>());
-        let alone = self.by_moment.values().map(|hook| hook.time_limit);
-        in_turn.chain(alone).max().unwrap_or_default()
+    /// Maximum duration of all hooks of a call together.
+    pub(super) fn time_for(&self, call: HookedCall) -> Duration {
+        moments(call).iter().filter_map(|moment| self.by_moment.get(moment)).map(|hook| hook.time_limit).sum()
     }
 
     /// Whether something is called then.

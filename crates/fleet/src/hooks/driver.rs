@@ -17,8 +17,8 @@ use super::reservations::Item;
 use super::shared::HostTurn;
 use crate::site::Site;
 use crate::{
-    FleetError, Guests, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome, Power,
-    UNCERTAIN,
+    FleetError, Guests, HookedCall, Inventory, Isolation, Keeper, Machine, Network, OperationKey, Outcome,
+    Power, UNCERTAIN,
 };
 
 type Answer = Result<Outcome, FleetError>;
@@ -122,8 +122,8 @@ impl Inventory for HooksFleet {
         self.hooks.running_hooks()
     }
 
-    fn longest_step(&self) -> Duration {
-        self.hooks.longest_step()
+    fn hooks_time(&self, call: HookedCall) -> Duration {
+        self.hooks.time_for(call)
     }
 
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {

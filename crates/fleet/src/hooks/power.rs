@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::call::{Hooks, RunningHook, Subject};
 use super::config::{HookConfig, HooksError, Moment};
-use crate::{FleetError, OperationKey};
+use crate::{FleetError, HookedCall, OperationKey};
 
 /// What is called when a machine is to be switched. Read by serde, so from TOML or JSON.
 #[derive(Clone, Debug, Deserialize)]
@@ -54,9 +54,9 @@ impl PowerHooks {
         self.0.running_hooks()
     }
 
-    /// Maximum duration of the slower one.
-    pub fn longest_step(&self) -> Duration {
-        self.0.longest_step()
+    /// Maximum duration of the hook of a call: zero unless it switches a host.
+    pub fn time_for(&self, call: HookedCall) -> Duration {
+        self.0.time_for(call)
     }
 
     /// Switches a host on, or off.

@@ -2,10 +2,13 @@
 
 use std::sync::mpsc;
 
+use leases::ids::GuestId;
+use leases::plan::Action;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::HookedCall;
 
 fn config(hooks: &str) -> Result<HooksConfig, toml::de::Error> {
     toml::from_str(&format!("state_file = \"state.json\"\nhosts = []\n{hooks}"))
@@ -90,22 +93,40 @@ async fn a_program_that_does_not_end_is_broken_off() {
     assert_eq!(call(text).await.expect_err("too long"), "hook on_hold: not done within 1 s");
 }
 
+fn limited(moment: &str, seconds: u64) -> String {
+    format!("[hooks.{moment}]\nexec = [\"true\"]\ntime_limit_seconds = {seconds}\n")
+}
+
 #[test]
-fn a_step_may_take_as_long_as_the_hooks_that_it_calls() {
-    let longest = |text: &str| hooks(text).expect("hooks").longest_step().as_secs();
-    let hook = |moment: &str, limit: &str| {
-        format!("[hooks.{moment}]\nexec = [\"true\"]\ntime_limit_seconds = {limit}\n")
-    };
-    assert_eq!(longest(""), 0);
-    assert_eq!(longest("[hooks.on_start]\nexec = [\"true\"]"), 60, "the usual limit");
-    let two = hook("on_hold", "600") + &hook("on_migrate", "601");
-    assert_eq!(longest(&two), 601, "each has a step of its own");
-    assert_eq!(longest(&(two + &hook("on_prepare", "30"))), 630, "before on_hold");
+fn a_call_may_take_as_long_as_the_hooks_that_it_runs_and_no_longer() {
+    let time_for = |call: HookedCall, text: &str| hooks(text).expect("hooks").time_for(call).as_secs();
+    let host = HostId(1);
+    let reservation = ReservationId(10);
+    let hold = HookedCall::Step(Action::Hold(host, reservation));
+    let moves = HookedCall::Step(Action::MoveGuest(host, GuestId(7), HostId(2)));
+    assert_eq!(time_for(hold, ""), 0);
+    assert_eq!(time_for(hold, "[hooks.on_hold]\nexec = [\"true\"]"), 60, "the usual limit");
+    let text = [("on_prepare", 30), ("on_hold", 600), ("on_power_off", 604_800), ("check", 5)];
+    let text = text.map(|(moment, seconds)| limited(moment, seconds)).concat();
+    let off = HookedCall::Step(Action::PowerOff(host));
+    let calls = [hold, moves, off, HookedCall::Adopt, HookedCall::Abandon];
+    assert_eq!(calls.map(|call| time_for(call, &text)), [630, 0, 604_805, 5, 0]);
     let verification =
-        ["on_fence", "on_release", "on_finish", "check"].map(|moment| hook(moment, "5")).concat();
-    assert_eq!(longest(&verification), 20);
-    let error = hooks(&hook("on_hold", "604801")).expect_err("more than a week").to_string();
+        ["on_fence", "on_release", "on_finish", "check"].map(|moment| limited(moment, 5)).concat();
+    assert_eq!(time_for(HookedCall::Step(Action::Verify(host, reservation)), &verification), 20);
+    let error = hooks(&limited("on_hold", 604_801)).expect_err("more than a week").to_string();
     assert!(error.contains("at least 1 and at most 604800"), "{error}");
+}
+
+#[test]
+fn hooks_that_switch_hosts_give_no_other_step_more_time() {
+    let text = [limited("on_power_on", 60), limited("on_power_off", 300)].concat();
+    let config: PowerConfig = toml::from_str(&text).expect("a configuration");
+    let power = PowerHooks::new(&config).expect("hooks");
+    let host = HostId(1);
+    let steps =
+        [Action::PowerOn(host), Action::PowerOff(host), Action::MoveGuest(host, GuestId(7), HostId(2))];
+    assert_eq!(steps.map(|step| power.time_for(HookedCall::Step(step)).as_secs()), [60, 300, 0]);
 }
 
 #[tokio::test]

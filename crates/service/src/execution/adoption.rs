@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use fleet::{FleetError, Machine, Outcome};
+use fleet::{FleetError, HookedCall, Machine, Outcome};
 use leases::host::Health;
 use leases::ids::HostId;
 
@@ -43,7 +43,7 @@ impl Execution<'_> {
 
     /// Asks the fleet to hand over a host again, with the time limit of a step.
     pub(super) async fn adopt_again(self, host: HostId) -> Result<Outcome, FleetError> {
-        let limit = self.service.now() + self.service.decider.step_time();
+        let limit = self.service.now() + self.service.time_for(HookedCall::Adopt);
         let answer = self.service.until(limit, self.service.parts.fleet.adopt(host)).await;
         // The host might have been removed in the meantime, by this service or another.
         if let Err(error) = self.service.update().await {

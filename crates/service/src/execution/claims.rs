@@ -70,7 +70,7 @@ impl Progress {
 }
 
 impl Execution<'_> {
-    /// Times of a claim that is made or renewed at `now`. The step may take until `limit`.
+    /// Times of a claim that is made or renewed at `now`. Its steps may take until `limit`.
     pub(super) fn times(self, now: Timestamp, limit: Timestamp) -> Times {
         let Some(ahead) = self.service.progress().clock_ahead else {
             return Times { term: Term { until: limit, renew_at: limit }, now, until: limit };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fleet::hooks::RunningHook;
-use fleet::{About, FleetError, LeaseFacts, OperationKey, Outcome};
+use fleet::{About, FleetError, HookedCall, LeaseFacts, OperationKey, Outcome};
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::LeaseId;
 use leases::lease::Reservation;
@@ -223,8 +223,8 @@ impl Execution<'_> {
         self.service.progress().unheard_claims = true;
         // The cycle might have taken long.
         let now = self.service.now();
-        let until = now + self.service.decider.step_time();
-        let times = self.times(now, until);
+        let limit = |action: Action| now + self.service.time_for(HookedCall::Step(action));
+        let times = self.times(now, actions.iter().copied().map(limit).max().unwrap_or(now));
         let holder = &self.service.decider.settings.holder;
         let claims = self.service.parts.store.claim(&actions, holder, times.now, times.until).await?;
         self.note_claimed_elsewhere(&due, &claims, now);
@@ -232,6 +232,7 @@ impl Execution<'_> {
         progress.unheard_claims = false;
         for claim in claims {
             let lease = leases.get(&claim.action).copied().flatten();
+            let until = limit(claim.action);
             let in_flight =
                 InFlight { claim: claim.clone(), lease, until, term: times.term, ask_again_at: None };
             progress.in_flight.insert(claim.action, in_flight);
