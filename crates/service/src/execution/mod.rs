@@ -172,11 +172,12 @@ pub(crate) async fn run(service: Arc<Service>, mut stop: watch::Receiver<bool>) 
             pause_after_panic(&service, &mut stop).await;
         }
     }
+    // Steps may take longer than this service is the one that records.
+    Execution::of(&service).record_last_looks().await;
     tasks.end().await;
     if let Err(error) = record_last_outcomes(&service).await {
         tracing::warn!(%error, "step outcomes not recorded, repeating steps");
     }
-    Execution::of(&service).record_last_looks().await;
     Execution::of(&service).write_refusals(UNWRITTEN).await;
 }
 

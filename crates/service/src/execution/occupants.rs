@@ -93,12 +93,12 @@ impl Execution<'_> {
     /// Records the last observations when the service stops, so that the gap in the records begins at that
     /// time.
     pub(super) async fn record_last_looks(self) {
-        let now = self.service.now();
         for _ in 0..MOST_LAST_TURNS {
-            if !self.record_occupants(now).await {
+            if !self.record_occupants(self.service.now()).await {
                 break;
             }
         }
+        let now = self.service.now();
         let counting = self.service.progress().counting.take_if(|counting| counting.role.lasts(now));
         let Some(mut counting) = counting else { return };
         let Some(changes) = counting.watch.take_last_changes() else { return };

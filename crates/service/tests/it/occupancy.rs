@@ -1,5 +1,7 @@
 //! Records of the instances seen on leased hosts.
 
+use std::time::Duration;
+
 use fleet::simulated::{Between, Faults, Happening, Timing};
 use fleet::{Isolation as _, OperationKey};
 use jiff::{SignedDuration, Timestamp};
@@ -11,9 +13,10 @@ use leases::window::Window;
 use service::{NewLease, Occupancy, Settings};
 use simulation::{World, caller};
 use store::Store;
+use tokio::sync::watch;
 
 use crate::sharing::two;
-use crate::terms::{asking, at, hosts, hosts_of, make, settings, slots, world, world_with};
+use crate::terms::{asking, at, hosts, hosts_of, make, settings, slots, status, world, world_with};
 
 async fn occupancy(world: &World, lease: LeaseId) -> Occupancy {
     world.service.usage().occupancy(lease, 0, 1000).await.expect("works")
@@ -236,6 +239,52 @@ async fn a_fleet_or_a_host_that_does_not_answer_is_a_gap() {
     let found = intervals(&world, id).await;
     let end = unseen(&found)[1].end.expect("it is back");
     assert!(at(40) <= end && end < at(42), "{found:?}");
+}
+
+/// Waits until all that was seen by then is recorded.
+async fn recorded(world: &World, seen_until: Timestamp) {
+    for _ in 0..5000 {
+        if world.store.occupancy_seen_until().await.expect("works") >= Some(seen_until) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("it isn't recorded until {seen_until}");
+}
+
+#[tokio::test]
+async fn a_service_that_stops_records_its_last_look_before_it_waits_for_steps() {
+    let slow = Timing { call: Between::secs(100, 100), ..Timing::IMMEDIATE };
+    let mut world = world_with(3, settings(), None, |fleet| fleet.with_timing(slow)).await;
+    let lease = make(&mut world, asking(10, 600, vec![hosts(1)])).await.expect("free");
+    world.run_until(at(20)).await;
+    assert_eq!(status(&world, lease.lease.id), "ACTIVE");
+    let host = hosts_of(&lease)[0];
+    let next = make(&mut world, asking(20, 600, vec![hosts(1)])).await.expect("free");
+    let others = [host, hosts_of(&next)[0]];
+    let spare = [1, 2, 3].map(HostId).into_iter().find(|host| !others.contains(host)).expect("one is left");
+    let (stop, stopped) = watch::channel(false);
+    let running = tokio::spawn(world.service.clone().run(stopped));
+    world.fleet.start_guest(host, GuestOwner::Lease(lease.lease.id), None).expect("its own host");
+    let first = at(20) + SignedDuration::from_secs(31);
+    world.clock.set(first);
+    recorded(&world, first).await;
+    // The next look comes before its time is recorded.
+    world.fleet.fail(spare);
+    let last = first + SignedDuration::from_secs(31);
+    world.clock.set(last);
+    let seen = async {
+        while world.service.statistics().failed_hosts == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), seen).await.expect("it looks");
+    assert_eq!(world.store.occupancy_seen_until().await.expect("works"), Some(first));
+    stop.send_replace(true);
+    recorded(&world, last).await;
+    assert!(!running.is_finished(), "a host is being fenced");
+    world.clock.set(at(30));
+    running.await.expect("no panic");
 }
 
 /// The time of the last observation is recorded, but not of each one.
