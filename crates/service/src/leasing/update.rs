@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use leases::admission::{Admission, Refusal, Updated};
 use leases::ids::{LeaseId, OffersId, ReservationId};
-use leases::lease::Lease;
+use leases::lease::{Allocation, Lease, Reservation};
 use leases::window::Window;
 use leases::work::Budget;
 use store::{Commit, LeaseRecord, Wording, Write};
@@ -243,14 +243,19 @@ impl Leases<'_> {
 fn naming_own_lease(state: &State, lease: &Lease, mut refusal: Refusal) -> Refusal {
     if let Refusal::EndsTooLate { taken_from, taken_by, .. } = &mut refusal {
         let taken_at = Window::starting(*taken_from, SignedDuration::from_mins(1));
-        let mut hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
-        let own = |host| {
-            let bookings = state.calendar.bookings_in(host, taken_at).map(|(_, booking)| booking.lease);
-            let others = bookings.filter(|id| *id != lease.id).filter_map(|id| state.leases.get(id));
-            let mut own = others.filter(|record| record.lease.owner.project == lease.owner.project);
-            own.next().map(|record| record.lease.name.clone())
+        let own = |reservation: &Reservation, host| {
+            // Of leases with room on one host, any may be the one that leaves too little.
+            let is_whole = matches!(reservation.allocation, Allocation::Hosts(_));
+            let bookings = state.calendar.bookings_in(host, taken_at).map(|(_, booking)| booking);
+            let takes = bookings.filter(|booking| is_whole || booking.used.is_none());
+            let leases = takes.map(|booking| booking.lease).filter(|id| *id != lease.id);
+            let mut records = leases.filter_map(|id| state.leases.get(id));
+            let found = records.find(|record| record.lease.owner.project == lease.owner.project);
+            found.map(|record| record.lease.name.clone())
         };
-        *taken_by = hosts.find_map(own);
+        *taken_by = lease.reservations.iter().find_map(|reservation| {
+            reservation.allocation.hosts().into_iter().find_map(|host| own(reservation, host))
+        });
     }
     refusal
 }

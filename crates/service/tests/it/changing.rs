@@ -9,7 +9,7 @@ use leases::ids::HostId;
 use leases::lease_pool::Ratio;
 use leases::plan::GuestOwner;
 use leases::terms::InstanceSize;
-use service::{LeaseChanges, LeasePoolChange, ServiceError};
+use service::{LeaseChanges, LeasePoolChange, NewLease, ServiceError};
 use simulation::caller;
 
 use crate::terms::{
@@ -149,6 +149,39 @@ async fn a_lease_that_is_shortened_to_now_ends_now() {
     world.settle().await;
     assert_eq!(status(&world, lease.lease.id), "TERMINATED");
     assert_eq!(world.held(hosts_of(&lease)), 0);
+}
+
+#[tokio::test]
+async fn a_refused_extension_names_the_projects_own_lease_only_if_that_takes_the_host() {
+    // The lease, the one of its project and the one of another project that come after it, and whether the first is named.
+    let cases = [
+        (hosts(1), Some(hosts(1)), None, true),
+        (hosts(1), Some(slots(1, 1)), None, true),
+        (hosts(1), None, Some(hosts(1)), false),
+        (hosts(1), None, Some(slots(1, 1)), false),
+        (slots(1, 2), Some(hosts(1)), None, true),
+        // Its project's other lease uses what the one of the other project leaves.
+        (slots(1, 2), Some(slots(1, 1)), Some(slots(1, 15)), false),
+    ];
+    for (extended, own, other, is_named) in cases {
+        let mut world = world(1).await;
+        let lease = make(&mut world, asking(0, 60, vec![extended])).await.expect("free").lease.id;
+        if let Some(own) = own {
+            let own = NewLease { name: "own".to_owned(), ..asking(60, 90, vec![own]) };
+            make(&mut world, own).await.expect("free");
+        }
+        if let Some(other) = other {
+            let other = NewLease { asked_at: world.now(), ..asking(60, 90, vec![other]) };
+            world.service.leases().create(&caller("q"), other, None).await.expect("free");
+            world.touched();
+        }
+        world.run_until(at(1)).await;
+        let refused = change(&mut world, lease, dates(None, Some(80))).await;
+        let Err(ServiceError::Refused(Refusal::EndsTooLate { taken_by, .. })) = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!(taken_by.as_deref(), is_named.then_some("own"));
+    }
 }
 
 #[tokio::test]
