@@ -28,9 +28,14 @@ impl Search<'_> {
         self.must_match(asked) || self.location() == Some(Location::Same)
     }
 
-    /// The filter to report for hosts that were left out because they don't go together with the chosen ones.
-    pub(super) fn togetherness(&self, asked: &HostsTerms) -> HostFilter {
-        if self.must_match(asked) { HostFilter::Unlike } else { HostFilter::Hint(Hint::Location) }
+    /// The filter to report for hosts that were left out because they don't go together with the chosen ones. With `keeps_own`
+    /// the lease has some of the chosen ones.
+    pub(super) fn togetherness(&self, asked: &HostsTerms, keeps_own: bool) -> HostFilter {
+        match (self.must_match(asked), keeps_own) {
+            (true, true) => HostFilter::UnlikeOwn,
+            (true, false) => HostFilter::Unlike,
+            (false, _) => HostFilter::Hint(Hint::Location),
+        }
     }
 
     pub(super) fn place(&self, host: HostId) -> Cow<'_, str> {

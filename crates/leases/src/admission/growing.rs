@@ -58,7 +58,8 @@ impl Admission<'_> {
         let all = free.len();
         let free = search.like(free, terms, held);
         if free.len() < all {
-            *report.removed.entry(search.togetherness(terms)).or_insert(0) += all - free.len();
+            let filter = search.togetherness(terms, !held.is_empty());
+            *report.removed.entry(filter).or_insert(0) += all - free.len();
         }
         let counted = search.counting(held.iter().copied(), terms);
         let hosts = search.joined(held, &free, counted + count as usize, terms, held);

@@ -40,7 +40,8 @@ impl Search<'_> {
         let all = free.len();
         let free = self.alike(free, asked, held);
         if free.len() < all {
-            *report.removed.entry(self.togetherness(asked)).or_insert(0) += all - free.len();
+            let keeps_own = free.iter().any(|fit| held.contains(&fit.host));
+            *report.removed.entry(self.togetherness(asked, keeps_own)).or_insert(0) += all - free.len();
         }
         let found = self.could_count(&free, asked);
         if found < free.len() {

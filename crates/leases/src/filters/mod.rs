@@ -24,6 +24,8 @@ pub enum HostFilter {
     Named(Filter),
     /// Belongs to the largest group of equal hosts, if the lease requires equal hosts.
     Unlike,
+    /// Is equal to the hosts that the lease has.
+    UnlikeOwn,
     /// Passes the operator's own filter of this name.
     Custom(Arc<str>),
     /// Matches `hypervisor_properties`.
@@ -59,6 +61,7 @@ impl HostFilter {
             Self::Reservable => "closed for new leases",
             Self::Named(filter) => filter.complaint(),
             Self::Unlike => "unlike the largest group of equal hosts (homogeneous, alike)",
+            Self::UnlikeOwn => "unlike the lease's other hosts (homogeneous, alike)",
             Self::Custom(_) => "against the operator's rules",
             Self::HypervisorProperties => "not matching hypervisor_properties",
             Self::ResourceProperties => "not matching resource_properties",
@@ -82,7 +85,7 @@ impl HostFilter {
             Self::Custom(name) => Some(name),
             Self::HypervisorProperties | Self::ResourceProperties => Some(Filter::Json.name()),
             Self::Hint(hint) => Some(hint.name()),
-            Self::Unlike => Some(Filter::Homogeneous.name()),
+            Self::Unlike | Self::UnlikeOwn => Some(Filter::Homogeneous.name()),
             Self::Reservable
             | Self::Length(_)
             | Self::Traits
@@ -101,6 +104,7 @@ impl HostFilter {
         match self {
             Self::Reservable
             | Self::Unlike
+            | Self::UnlikeOwn
             | Self::Named(Filter::Compute)
             | Self::Hint(Hint::Location)
             | Self::Guests
@@ -171,6 +175,7 @@ impl fmt::Display for FilterReport {
                 HostFilter::HypervisorProperties
                 | HostFilter::ResourceProperties
                 | HostFilter::Unlike
+                | HostFilter::UnlikeOwn
                 | HostFilter::Named(Filter::Homogeneous) => {}
                 HostFilter::Length(limit) => write!(f, ": {limit}")?,
                 filter => filter.name().map_or(Ok(()), |name| write!(f, " ({name})"))?,

@@ -184,6 +184,14 @@ fn stays_of_one_kind(mut cloud: Cloud, alike: &HostProperties) {
     let grown = cloud.update(&started(&lease), &change(&lease, range(3, 3)), 1).expect("host 3 is free");
     assert_eq!(grown.reservations[0].allocation, ids([1, 2, 3]));
     assert!(cloud.update(&started(&lease), &change(&lease, range(4, 4)), 1).is_err());
+    let own = if alike.homogeneous { "4" } else { "1 without a property of alike, 3" };
+    let own = format!("{own} unlike the lease's other hosts (homogeneous, alike)");
+    let active = started(&lease);
+    let refused = cloud.admission(1).grow(&active, active.reservations[0].id, 2, ExtraSpecs::default());
+    let hint = refused.expect_err("only host 3 is like it").hint().expect("a report");
+    assert!(hint.starts_with(&format!("2 hosts needed: 1 of 7 hosts left, {own}")), "{hint}");
+    let refused = cloud.update(&lease, &change(&lease, range(4, 4)), 0).expect_err("three at most");
+    assert_eq!(refused.hint(), Some(format!("4 hosts needed: 3 of 7 hosts left, {own}")));
     // A failed host is replaced by one like the others.
     cloud.inventory.host_mut(HostId(1)).expect("there").health = Health::Failed;
     let healed = cloud.admission(1).heal(&started(&lease), HealingInterval(None)).expect("one has failed");
