@@ -278,7 +278,7 @@ async fn a_service_that_stops_records_its_last_look_before_it_waits_for_steps() 
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), seen).await.expect("it looks");
+    tokio::time::timeout(Duration::from_mins(1), seen).await.expect("it looks");
     assert_eq!(world.store.occupancy_seen_until().await.expect("works"), Some(first));
     stop.send_replace(true);
     recorded(&world, last).await;
