@@ -1,5 +1,5 @@
-//! Answers judged by an exact solver, HiGHS:
-//! `cargo run --release --manifest-path exact/Cargo.toml hunts [CASES] | refusals [COUNT [SEED]]`.
+//! Judges answers with an exact solver, HiGHS: `cargo run --release --manifest-path exact/Cargo.toml hunts
+//! [CASES] | refusals [COUNT [SEED]]`.
 
 mod hunts;
 mod numbers;

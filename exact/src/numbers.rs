@@ -13,7 +13,7 @@ impl Numbers {
         (self.0 >> 33) % limit
     }
 
-    /// Whether something happens that has this chance.
+    /// Returns `true` with this probability, in percent.
     pub fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }

@@ -1,5 +1,6 @@
 #![no_main]
-//! A master daemon's answers, one after the other: none may crash what reads them, nor what derives a cluster.
+//! Answers of a master daemon, separated by bytes of value 3: no input may crash the parser, or loading the
+//! cluster.
 
 use cluster::LoadOptions;
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,6 @@
 #![no_main]
-//! What monitoring daemons report: it may not crash what reads it, nor what scores the cluster it is about.
+//! Reports of monitoring daemons: no input may crash the parser, or the scoring of a cluster with these
+//! loads.
 
 use cluster::LoadOptions;
 use htools::mond::{self, Collector};

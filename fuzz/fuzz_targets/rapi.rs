@@ -1,5 +1,6 @@
 #![no_main]
-//! The remote API's documents, one after the other: none may crash what reads them, nor what derives a cluster.
+//! Documents of the remote API, separated by bytes of value 3: no input may crash the parsers, or loading the
+//! cluster.
 
 use cluster::LoadOptions;
 use htools::rapi::Documents;

@@ -1,5 +1,5 @@
 #![no_main]
-//! The text format: no input may crash the parser, what derives a cluster from what it read, or balancing it.
+//! The text format: no input may crash the parser, or loading, balancing and serializing the cluster.
 
 use cluster::LoadOptions;
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! `allot database`: bringing a database's schema up to date, looking at it, and taking everything that is in one
-//! into another, as from a file into PostgreSQL. No service may be running on either, but for a backup.
+//! `allot database`: migrates and checks databases, backs one up, and copies one into another, for example a
+//! file into PostgreSQL. No service may be running on the databases, except during a backup.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::config::{self, ConfigError, DatabaseChoice};
 use crate::screen::screen;
 use crate::shown;
 
-/// Settings that a backup reads, as `allot serve` does.
+/// Settings that a backup reads, from the same sources as `allot serve`.
 const SETTINGS: [&str; 1] = ["database"];
 
 #[derive(Debug, Parser)]
@@ -57,7 +57,7 @@ enum Command {
     },
 }
 
-/// Why nothing was done.
+/// Failure of a database command.
 #[derive(Debug, Error)]
 pub(crate) enum DatabaseError {
     #[error("{0}")]
@@ -140,7 +140,7 @@ fn choice(text: &str) -> Result<DatabaseChoice, DatabaseError> {
     crate::config::database(text).map_err(DatabaseError::Address)
 }
 
-/// How a database is called in what is printed: never with a password.
+/// Name of a database in output, always without its password.
 pub(crate) fn name(choice: &DatabaseChoice) -> String {
     match choice {
         DatabaseChoice::Sqlite(path) => format!("sqlite://{}", path.display()),
@@ -149,17 +149,18 @@ pub(crate) fn name(choice: &DatabaseChoice) -> String {
     }
 }
 
-/// A database that is there.
+/// An existing database.
 enum Opened {
     File(Box<SqliteStore>),
     Server(PostgresStore),
 }
 
 impl Opened {
-    /// Opens it; its schema is brought up to date in a file, and nowhere else.
+    /// Opens an existing database. The schema of a file is migrated. The schema in PostgreSQL isn't: it must
+    /// be current.
     async fn new(choice: &DatabaseChoice) -> Result<Self, DatabaseError> {
         Ok(match choice {
-            // Opening would make it, and a wrong name would look like an empty database.
+            // Opening would create the file, so a mistyped name would look like an empty database.
             DatabaseChoice::Sqlite(path) if !path.exists() => {
                 return Err(DatabaseError::Missing(path.clone()));
             }
@@ -174,7 +175,8 @@ impl Opened {
         })
     }
 
-    /// Reads everything. A file is complete afterwards, whatever came of it.
+    /// Exports everything. Even if that fails, a file is closed so that it's complete without SQLite's
+    /// journals.
     async fn export(self) -> Result<Archive, DatabaseError> {
         match self {
             Self::File(store) => {
@@ -229,8 +231,8 @@ async fn copy(from: &str, to: &str) -> Result<String, DatabaseError> {
     Ok(format!("Copied from {} to {to}:\n{}", name(&from), counts(&archive)))
 }
 
-/// Takes everything into a database that is empty or not there yet; returns how it is called. No service may be running
-/// on it.
+/// Imports an archive into a database that is empty or doesn't exist yet. Returns the database's name. No
+/// service may be running on it.
 pub(crate) async fn take_in(archive: &Archive, to: &DatabaseChoice) -> Result<String, DatabaseError> {
     match to {
         DatabaseChoice::Sqlite(path) => {
@@ -247,7 +249,7 @@ pub(crate) async fn take_in(archive: &Archive, to: &DatabaseChoice) -> Result<St
     Ok(name(to))
 }
 
-/// Refuses a database that has something in it.
+/// Fails if the database isn't empty.
 pub(crate) async fn refuse_filled(choice: &DatabaseChoice) -> Result<(), DatabaseError> {
     let empty = match choice {
         DatabaseChoice::Sqlite(path) => {
@@ -265,7 +267,7 @@ pub(crate) async fn refuse_filled(choice: &DatabaseChoice) -> Result<(), Databas
     }
 }
 
-/// Refuses a file that a service is running on. Of a server it cannot be told.
+/// Fails if a service is running on the file. A service on a PostgreSQL server can't be detected.
 pub(crate) async fn refuse_used(choice: &DatabaseChoice) -> Result<(), DatabaseError> {
     match choice {
         DatabaseChoice::Sqlite(path) if path.exists() => match Opened::new(choice).await? {
@@ -276,7 +278,7 @@ pub(crate) async fn refuse_used(choice: &DatabaseChoice) -> Result<(), DatabaseE
     }
 }
 
-/// Takes everything into an empty store, and looks whether it is there.
+/// Imports an archive into an empty store, then exports it again to verify the copy.
 async fn fill(target: &dyn Store, archive: &Archive, to: &DatabaseChoice) -> Result<(), DatabaseError> {
     let imported = target.import(archive).await;
     imported.map_err(|error| DatabaseError::Import { target: name(to), error })?;
@@ -287,7 +289,7 @@ async fn fill(target: &dyn Store, archive: &Archive, to: &DatabaseChoice) -> Res
     Ok(())
 }
 
-/// How much there is of everything.
+/// One line per kind of record, with its count.
 fn counts(archive: &Archive) -> String {
     let snapshot = &archive.snapshot;
     [
@@ -344,7 +346,7 @@ mod tests {
         assert!(again.contains("nothing was copied") && again.contains("not empty"), "{again}");
         assert!(check(&database).await.expect("works").contains("1 audit records"));
         copy(&database, &file("b.db")).await.expect("copied");
-        // Moved alone, as all that a command leaves can be.
+        // Move only the database files: after a command, each must be complete on its own.
         let away = tempfile::tempdir().expect("a directory");
         for name in ["a.db", "b.db"] {
             std::fs::rename(directory.path().join(name), away.path().join(name)).expect("moved");

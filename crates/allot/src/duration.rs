@@ -1,14 +1,14 @@
-//! Durations as people write them: `90s`, `30m`, `2h`, `3d`, `1w`, or several together, as `1d12h`.
+//! Durations in text: `90s`, `30m`, `2h`, `3d`, `1w`, or several units together, as `1d12h`.
 
 use jiff::SignedDuration;
 
-/// About five thousand years, so that adding it to a date can be refused but not overflow.
+/// About five thousand years. The sum of a date and such a duration can be out of range, but can't overflow.
 const MOST_SECONDS: i64 = 5_000 * 366 * 24 * 3600;
 
 /// Units, the largest first. A day has 24 hours.
 const UNITS: [(char, i64); 5] = [('w', 7 * 24 * 3600), ('d', 24 * 3600), ('h', 3600), ('m', 60), ('s', 1)];
 
-/// Reads a duration; none if it is none.
+/// Parses a duration. `None` if the text isn't one, or if it's longer than `MOST_SECONDS`.
 pub(crate) fn parse(text: &str) -> Option<SignedDuration> {
     let mut seconds: i64 = 0;
     let mut rest = text.trim();
@@ -26,14 +26,14 @@ pub(crate) fn parse(text: &str) -> Option<SignedDuration> {
     (seconds <= MOST_SECONDS).then(|| SignedDuration::from_secs(seconds))
 }
 
-/// As it is written in one unit: the largest that it is a whole number of, and no weeks.
+/// Formats a duration in the largest unit that divides it, but not in weeks.
 pub(crate) fn show(duration: SignedDuration) -> String {
     let mut units = UNITS.into_iter().filter(|(unit, _)| *unit != 'w');
     let whole = units.find_map(|(unit, _)| show_in(duration, unit));
     whole.filter(|_| !duration.is_zero()).unwrap_or_else(|| format!("{}s", duration.as_secs()))
 }
 
-/// As it is written in that unit, if it is a whole number of it.
+/// Formats a duration in a given unit. `None` if it isn't a whole number of that unit.
 pub(crate) fn show_in(duration: SignedDuration, unit: char) -> Option<String> {
     let (_, factor) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
     let seconds = duration.as_secs();

@@ -1,14 +1,14 @@
 //! Examples of every command, for `--help` and the manual pages.
 
-/// Examples that `--help` shows, at most.
+/// Maximum number of examples of a command.
 pub(crate) const MOST: usize = 3;
 
-/// The examples of a command, by its words without `allot`.
+/// Examples of the command with this path, which omits `allot`: `lease create`.
 pub(crate) fn own(path: &str) -> &'static [&'static str] {
     EXAMPLES.iter().find(|(command, _)| *command == path).map_or(&[], |(_, own)| *own)
 }
 
-/// The examples of a command, or the first one of each of its subcommands.
+/// Examples of a command. If it has none of its own, the first example of each subcommand, up to `MOST`.
 pub(crate) fn of(path: &str) -> Vec<&'static str> {
     let is_below = |command: &str| {
         let rest = command.strip_prefix(path);
@@ -203,7 +203,7 @@ mod tests {
     use crate::help;
     use crate::screen::joined;
 
-    /// The words of commands that have no subcommands, and of those that can do without one.
+    /// Paths of commands that can run without a subcommand.
     fn commands(command: &Command, path: &str, found: &mut Vec<String>) {
         if !path.is_empty() && !command.is_subcommand_required_set() {
             found.push(path.to_owned());
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Words as a shell splits them, without what they are piped to.
+    /// Splits an example as a shell would, without the redirection or process substitution around it.
     fn words(line: &str) -> Vec<String> {
         let line = line.trim_start_matches("source <(").trim_end_matches(')');
         let line = line.split(" > ").next().unwrap_or(line);

@@ -1,4 +1,4 @@
-//! Words that people bring from other programs, and the words to use here.
+//! Suggestions for users who type the terms of other programs.
 
 use clap::Command;
 
@@ -16,7 +16,7 @@ const ACTIONS: [(&[&str], &[&str]); 10] = [
     (&["watch", "follow"], &["wait"]),
 ];
 
-/// Words for things, and the commands about them.
+/// Nouns, and the commands for them.
 const THINGS: [(&[&str], &str); 13] = [
     (&["reservation", "reservations", "booking", "bookings", "job", "jobs"], "lease"),
     (&["node", "nodes", "machine", "machines", "hypervisor", "compute"], "host"),
@@ -46,7 +46,7 @@ const OPTIONS: [(&str, &[&str]); 9] = [
     ("--ram", &["--memory"]),
 ];
 
-/// Options that a command does without, and what to write instead.
+/// Options that a command lacks, and the command line to use instead.
 const INSTEAD: [(&str, &[&str], &str); 3] = [
     ("extend", &["--by", "--for", "--extend-by", "--duration"], "allot lease extend LEASE 12h"),
     ("extend", &["--end", "--to", "--until"], "allot lease update LEASE --end WHEN"),
@@ -58,7 +58,7 @@ fn action<'a>(word: &str, of: &'a Command) -> Option<&'a str> {
     own.iter().find_map(|name| of.find_subcommand(name)).map(Command::get_name)
 }
 
-/// The command that is meant by a word in place of a command: that of a thing, or of an action on leases.
+/// Command to suggest for an unknown one: the command for a noun, or an action on leases.
 pub(crate) fn command(word: &str, tree: &Command) -> Option<String> {
     if let Some((_, own)) = THINGS.iter().find(|(words, _)| words.contains(&word)) {
         return Some((*own).to_owned());
@@ -68,7 +68,7 @@ pub(crate) fn command(word: &str, tree: &Command) -> Option<String> {
     Some(format!("lease {own}"))
 }
 
-/// The subcommand or option of that command that is meant by a word.
+/// Subcommand, option or command line to suggest for an unknown subcommand or option of this command.
 pub(crate) fn part<'a>(word: &str, of: &'a Command) -> Option<&'a str> {
     if let Some(own) = action(word, of) {
         return Some(own);

@@ -1,4 +1,4 @@
-//! Help: all commands as one tree, grouped by who uses them, and what is said of a command line that is wrong.
+//! Help: one tree of all commands, grouped by audience, and messages for invalid command lines.
 
 use clap::builder::ValueHint;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -10,7 +10,7 @@ use leases::text::escaped;
 use crate::nearest::nearest;
 use crate::{client, database, demo, foreign, import, manual, questions, screen, serve, user};
 
-/// Every command once, by who uses it.
+/// Every command once, grouped by audience.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("See it work", &["demo"]),
     (
@@ -47,10 +47,11 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Set up this command", &["completions", "man", "hash", "install-links", "help", "version"]),
 ];
 
-/// All commands as one, for what is generated. Running them is left to those who know them.
+/// All commands in one tree, from which help, manual pages and completions are generated. It can't run them:
+/// their modules do that.
 pub(crate) fn tree() -> Command {
     let with_common_options = |mut command: Command| {
-        // Building gives each subcommand the options that all have.
+        // Building adds the global options to each subcommand.
         command.build();
         command.get_subcommands().cloned().collect::<Vec<_>>()
     };
@@ -78,7 +79,7 @@ pub(crate) fn tree() -> Command {
     with_value_hints(tree)
 }
 
-/// A shell completes names of files only where a file is wanted.
+/// Makes shells complete file names only in values named FILE or DIR.
 fn with_value_hints(command: Command) -> Command {
     command
         .mut_args(|arg| {
@@ -138,7 +139,7 @@ fn purpose(program: Program) -> &'static str {
     }
 }
 
-/// The help of the whole: every command with what it does.
+/// The overview: every command with its purpose.
 pub(crate) fn general() -> String {
     let tree = tree();
     let mut text = format!(
@@ -164,10 +165,11 @@ this binary), or under the name in the environment variable HTOOLS.
     text
 }
 
-/// The topic of `allot help` that is not a command.
+/// A topic of `allot help` that isn't a command.
 pub(crate) const CONNECTING: &str = "connecting";
 
-/// The whole text on a command by its words, or on a topic. `None`: it is not known, or prints its help itself.
+/// Full help of a command, by its words, or of a topic. `None` if it's unknown or one of Ganeti's programs,
+/// which print their own help.
 pub(crate) fn whole(words: &[String]) -> Option<String> {
     if matches!(words, [topic] if topic == CONNECTING) {
         return Some(client::connecting());
@@ -186,12 +188,11 @@ pub(crate) fn whole(words: &[String]) -> Option<String> {
     Some(screen::fitted(&screen::whole(command.clone(), &path).render_long_help().to_string()))
 }
 
-/// Whether a command has commands of its own.
 pub(crate) fn has_subcommands(command: &str) -> bool {
     tree().find_subcommand(command).is_some_and(Command::has_subcommands)
 }
 
-/// What is said of a word that is no command.
+/// Message for an unknown command, with a suggestion if there is one.
 pub(crate) fn unknown(word: &str) -> String {
     let names = GROUPS.iter().flat_map(|(_, names)| names.iter().copied());
     let typed = word.to_lowercase();
@@ -205,7 +206,7 @@ pub(crate) fn unknown(word: &str) -> String {
     )
 }
 
-/// Characters that are quoted of what somebody typed.
+/// Maximum number of characters of user input to quote.
 const MOST_QUOTED: usize = 200;
 
 /// Says in two lines what is wrong with a command line, or prints the help that was asked for; returns the exit
@@ -261,7 +262,7 @@ fn meant(error: &clap::Error, command: &Command) -> Option<String> {
     })
 }
 
-/// The command that is meant, as far as its words are known: `allot lease create`.
+/// The command that the known words among the arguments name: `allot lease create`.
 fn path<'a>(tree: &'a Command, arguments: &[String]) -> (String, &'a Command) {
     let (mut path, mut command) = ("allot".to_owned(), tree);
     for word in arguments {

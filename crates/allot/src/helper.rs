@@ -1,5 +1,5 @@
-//! The mode in which the program acts as a helper of the service: it runs another program and kills all descendants of
-//! it when that program ends, when the service sends SIGTERM, and when the service itself ends.
+//! The mode in which the program acts as a helper of the service: it runs another program and kills all its
+//! descendants when that program ends, when the service sends SIGTERM, and when the service itself ends.
 
 use std::collections::HashMap;
 use std::env::ArgsOs;

@@ -1,4 +1,4 @@
-//! `allot install-links`: the programs under their own names.
+//! `allot install-links`: makes links to this binary under the names of Ganeti's programs.
 
 use std::env;
 use std::fs;
@@ -9,8 +9,9 @@ use std::path::Path;
 use htools::io::{FAILURE, Io, SUCCESS};
 use htools::options::Program;
 
-/// Makes a link to this binary under each program's name; the directory too, if there is none. A link to this binary or
-/// to a file named `allot` is renewed. Anything else of that name is left alone, and is an error.
+/// Makes a link to this binary under each program's name, and the directory if it's missing. An existing link
+/// to this binary or to a file named `allot` is replaced. Anything else of that name is left alone, and is an
+/// error.
 pub(crate) fn install(directory: &Path, programs: &[Program], io: &mut Io<'_>) -> u8 {
     if let Err(error) = fs::create_dir_all(directory) {
         let _ = writeln!(io.err, "Error: cannot make the directory {}: {error}", directory.display());

@@ -1,4 +1,4 @@
-//! The `allot` command: finds out which program it is to be, and runs it. No logic lives here.
+//! The `allot` command: determines which program to run, and runs it. No logic lives here.
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
@@ -37,7 +37,7 @@ use htools::options::Program;
 
 use output::Output;
 
-/// Gives memory back that many threads have used for a while.
+/// Returns memory to the system that many threads used for a while.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     ExitCode::from(with_streams(|io| dispatch(&invoked, &arguments, io)))
 }
 
-/// An argument as text; what is not UTF-8 denotes no file or name that the programs could know.
+/// An argument as text. If it isn't UTF-8, it can't be a file or name that the programs know.
 fn text(argument: &OsStr) -> String {
     argument.to_string_lossy().into_owned()
 }
@@ -68,8 +68,8 @@ fn with_streams(run: impl FnOnce(&mut Io<'_>) -> u8) -> u8 {
     if status == SUCCESS { FAILURE } else { status }
 }
 
-/// The role: `HTOOLS` if it is set at all, else the name of the command; `allot` takes it from its first
-/// argument.
+/// Selects the program by `HTOOLS`, if it's set at all, or else by the name of the command. `allot` takes it
+/// from its first argument.
 fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
     if let Some(role) = env::var_os("HTOOLS") {
         return by_name(&text(&role).to_lowercase(), arguments, io);
@@ -119,7 +119,7 @@ fn run(command: &str, arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap:
     }
 }
 
-/// The whole text on a command, or what it prints itself when it is asked for help.
+/// Prints the full help of a command. Programs of Ganeti's print their own.
 fn help_of(command: &[String], invoked: &OsString, io: &mut Io<'_>) -> u8 {
     if let Some(text) = help::whole(command) {
         return answer(&text, io);

@@ -1,4 +1,5 @@
-//! Completions for shells, manual pages, and hashes for files of tokens and users: what is needed to set `allot` up.
+//! Commands that set `allot` up: shell completions, manual pages, links, and hashes for files of tokens and
+//! users.
 
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ use crate::completions::{self, Shell};
 use crate::screen::screen;
 use crate::{links, pages, secret};
 
-/// The words that begin such a command.
+/// Names of these commands.
 pub(crate) const NAMES: [&str; 4] = ["completions", "man", "hash", "install-links"];
 
 #[derive(Debug, Parser)]
@@ -64,8 +65,8 @@ enum Hash {
     Password,
 }
 
-/// Runs such a command (its name first); returns the exit status, or what is wrong with the words. `tree` has all commands
-/// as one.
+/// Runs one of these commands. `arguments` begin with its name. Returns the exit status, or the error in the
+/// command line. `tree` makes the tree of all commands.
 pub(crate) fn run(
     arguments: &[String],
     tree: impl Fn() -> Command,
@@ -96,7 +97,7 @@ pub(crate) fn run(
 
 fn print(script: &str, io: &mut Io<'_>) -> std::io::Result<()> {
     match io.out.write_all(script.as_bytes()) {
-        // Whoever reads only the beginning has what they want.
+        // A reader that closes the pipe early has read enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => done,
     }
@@ -117,7 +118,7 @@ fn hash(which: &Hash, io: &mut Io<'_>) -> Result<(), String> {
     writeln!(io.out, "{hash}").map_err(|error| error.to_string())
 }
 
-/// The commands that are run here, for what is generated from them.
+/// The command line, for generated pages and completions.
 pub(crate) fn command() -> Command {
     Line::command()
 }

@@ -1,11 +1,12 @@
-//! The word that was meant, where a few letters are wrong.
+//! Suggestions for misspelled words.
 
 use strsim::levenshtein;
 
-/// Words are compared up to here.
+/// Maximum number of letters that are compared.
 const MOST_LETTERS: usize = 64;
 
-/// The candidate that `word` differs from by few letters, if there is one.
+/// The most similar candidate. `None` if it differs from `word` in more than one letter plus a quarter of the
+/// word.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: String = word.chars().take(MOST_LETTERS).collect();
     let measured = candidates.into_iter().map(|candidate| (levenshtein(&word, candidate), candidate));

@@ -1,14 +1,14 @@
-//! Standard output, which may fail at any time: what it wrote last may be told to be lost only when it is flushed.
+//! Standard output. Any write can fail, and the failure of the last one may only appear when it's flushed.
 
 use std::io::{self, ErrorKind, Write};
 
-/// A stream that remembers that something could not be written.
+/// A writer that remembers its first failure.
 ///
-/// Programs end early when they cannot write. Why is told once, in the end, and not where the reader went away (`| head`):
-/// then nobody is left to tell.
+/// Programs end early if they can't write. The reason is printed once, at the end. A closed pipe (`| head`)
+/// doesn't count, since its reader wants no more.
 pub(crate) struct Output<W> {
     inner: W,
-    /// The first failure.
+    /// The first failure, apart from closed pipes and interrupted writes.
     pub(crate) failed: Option<io::Error>,
 }
 
@@ -47,7 +47,7 @@ fn copy(error: &io::Error) -> io::Error {
     }
 }
 
-/// What went wrong, without the number that the standard library puts behind it.
+/// Text of an error, without the number that the standard library appends.
 pub(crate) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()

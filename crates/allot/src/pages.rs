@@ -1,4 +1,4 @@
-//! Manual pages: all options of a command, its examples, exit statuses and variables.
+//! Manual pages: options, examples, exit statuses and environment variables of each command.
 
 use std::fs;
 use std::io;
@@ -93,7 +93,7 @@ fn write_variables(command: &Command, path: &str, page: &mut impl io::Write) -> 
     writeln!(page, ".TP\nHTOOLS\nName of a program of Ganeti's htools, which allot is then instead.")
 }
 
-/// The variable of an option. Settings have it in their help.
+/// Environment variable of an option. Settings have it in their help text.
 fn variable(arg: &Arg) -> Option<String> {
     if let Some(variable) = arg.get_env() {
         return Some(variable.to_string_lossy().into_owned());
@@ -124,7 +124,6 @@ const OF_A_CLIENT: [(u8, &str); 4] = [
 const OF_OTHERS: [(u8, &str); 3] =
     [(0, "Success."), (1, "Failure."), (2, "The command line or the configuration is wrong.")];
 
-/// Exit statuses of a command.
 fn statuses(path: &str) -> &'static [(u8, &'static str)] {
     match path {
         "whatif" => &OF_WHATIF,
@@ -156,7 +155,7 @@ mod tests {
             for heading in [".SH EXAMPLES", ".SH \"EXIT STATUS\"", ".SH ENVIRONMENT"] {
                 let at = lines.iter().position(|line| *line == heading);
                 let at = at.unwrap_or_else(|| panic!("{name} has no {heading}"));
-                // A macro, and what it is about.
+                // The line after the heading is a macro, and the next one is text.
                 let below = lines.get(at + 2).copied().unwrap_or_default();
                 assert!(!below.is_empty() && !below.starts_with('.'), "{name}: {heading} is empty");
             }

@@ -1,5 +1,6 @@
-//! The layout of `--help`, which fits a screen: usage, examples, and one line per option of the command. `allot help
-//! COMMAND` and the manual pages have the whole text, `allot help connecting` the shared options.
+//! Layout of `--help`, which fits a screen: usage, examples, and one line per option of the command. The full
+//! text is in `allot help COMMAND` and the manual pages, and the shared options are in `allot help
+//! connecting`.
 
 use clap::{Arg, ArgAction, Command};
 
@@ -7,7 +8,7 @@ use crate::client::names::is_client;
 use crate::examples;
 use crate::shown::broken;
 
-/// Columns of a screen.
+/// Width of a screen.
 pub(crate) const COLUMNS: usize = 80;
 
 /// Options of long commands that only `allot help COMMAND` shows.
@@ -57,10 +58,10 @@ const OF_INSTANCES: [&str; 7] = [
     "different-host",
 ];
 
-/// Options under this heading are further ones of every command.
+/// Heading of options that, for every command, only `allot help COMMAND` shows.
 const FURTHER_HEADING: &str = "What whole hosts must be like";
 
-/// The options that `allot serve --help` shows: it has several hundred.
+/// Options that `allot serve --help` shows, out of several hundred.
 const SERVE: [(&str, &str); 8] = [
     ("config", "Read settings from this file (TOML)"),
     ("check", "Report every mistake in the configuration and exit"),
@@ -140,13 +141,13 @@ fn with_texts(command: Command, path: &str, further: Option<String>) -> Command 
     command.after_help(after).help_template(TEMPLATE)
 }
 
-/// Lines of at most so many columns, broken between words.
+/// Wraps a text between words, at `columns`.
 pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     broken(&words.join(" "), columns).lines().map(str::to_owned).collect()
 }
 
-/// Breaks lines that don't fit the screen between words. What follows stands below the beginning of the description.
+/// Wraps lines that don't fit the screen between words. Continuation lines start below the description.
 pub(crate) fn fitted(text: &str) -> String {
     let mut fitted = String::new();
     for line in text.lines() {
@@ -172,7 +173,7 @@ fn is_shown(arg: &Arg) -> bool {
     !arg.is_hide_set() && !arg.is_hide_short_help_set()
 }
 
-/// The words of a subcommand.
+/// Path of a subcommand.
 pub(crate) fn joined(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path} {name}") }
 }
@@ -186,7 +187,7 @@ fn is_further(path: &str, arg: &Arg) -> bool {
         || FURTHER.iter().any(|(command, options)| *command == path && options.contains(&long))
 }
 
-/// Columns for the help of an argument, to the right of the longest name under the same heading.
+/// Columns for the help of an argument, next to the longest name under the same heading.
 fn room(arg: &Arg, all: &[Arg]) -> usize {
     let beside = |other: &&Arg| {
         other.is_positional() == arg.is_positional() && other.get_help_heading() == arg.get_help_heading()
@@ -212,7 +213,7 @@ fn name_width(arg: &Arg) -> usize {
     long + value + 3 + if several { 3 } else { 0 }
 }
 
-/// Columns of the default and of the possible values.
+/// Columns for the default and the possible values.
 fn remarks_width(arg: &Arg) -> usize {
     // Until a command is built, switches have possible values as well.
     if !arg.get_action().takes_values() {
@@ -224,8 +225,8 @@ fn remarks_width(arg: &Arg) -> usize {
     default + if values.is_empty() { 0 } else { names.sum::<usize>() + 18 }
 }
 
-/// The longest beginning of a text that fits and ends with a sentence, or else with a clause. The whole text if none
-/// fits.
+/// The longest start of a text that fits and ends with a sentence, or else with a clause. If there is none,
+/// the whole text.
 fn beginning(text: &str, room: usize) -> &str {
     let fits = |text: &str| text.chars().count() <= room;
     if fits(text) {
@@ -253,13 +254,12 @@ mod tests {
     use super::*;
     use crate::{client, help, serve, user};
 
-    /// Lines of a screen, and the maximum for commands with many options.
+    /// Height of a screen, and the limit for commands with many options.
     const LINES: usize = 24;
     const MOST_LINES: usize = 44;
-    /// More options than these don't fit a screen.
+    /// Maximum number of options that fit a screen.
     const FEW: usize = 10;
 
-    /// Checks a command and its subcommands.
     fn check(command: &Command, path: &str, topic: &str) {
         let listed = command.get_arguments().filter(|arg| is_shown(arg)).count();
         let listed = listed + command.get_subcommands().count();

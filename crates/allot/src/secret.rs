@@ -1,4 +1,4 @@
-//! Secrets that are typed or piped. On a terminal they are asked for, and not shown.
+//! Reads secrets from a terminal, with a prompt and without echo, or from a pipe.
 
 use std::io::{self, IsTerminal, Stdin};
 
@@ -6,8 +6,8 @@ use htools::io::Io;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use secrecy::{ExposeSecret, SecretString};
 
-/// A secret from standard input, without the end of the line. On a terminal it is asked for by that name; `twice` if a
-/// slip would go unnoticed.
+/// Reads a secret from standard input, without the line break. On a terminal it prompts with `name`. `twice`
+/// prompts again, for secrets where a typo would go unnoticed.
 pub(crate) fn read(name: &str, twice: bool, io: &mut Io<'_>) -> Result<SecretString, String> {
     let failed = |error: io::Error| format!("cannot read standard input: {error}");
     let terminal = io::stdin();
@@ -28,12 +28,12 @@ fn ask(name: &str, io: &mut Io<'_>) -> io::Result<SecretString> {
     write!(io.err, "{name}: ")?;
     io.err.flush()?;
     let line = read_line(io)?;
-    // The end of the line was not shown either.
+    // The line break wasn't echoed either.
     writeln!(io.err)?;
     String::from_utf8(line).map(|line| without_end(&line)).map_err(io::Error::other)
 }
 
-/// Reads a line without its end. Byte by byte, so that nothing of the next line is read.
+/// Reads a line without its line break, byte by byte, so that nothing of the next line is consumed.
 pub(crate) fn read_line(io: &mut Io<'_>) -> io::Result<Vec<u8>> {
     let (mut line, mut byte) = (Vec::new(), [0]);
     while io.stdin.read(&mut byte)? == 1 && byte != *b"\n" {
@@ -46,7 +46,7 @@ fn without_end(text: &str) -> SecretString {
     SecretString::from(text.trim_end_matches(['\r', '\n']))
 }
 
-/// A terminal that does not show what is typed, for as long as this value lives.
+/// A terminal whose echo is off while this value lives.
 struct Hidden<'a> {
     terminal: &'a Stdin,
     before: Termios,
@@ -64,7 +64,7 @@ impl<'a> Hidden<'a> {
 
 impl Drop for Hidden<'_> {
     fn drop(&mut self) {
-        // If it does not work the terminal is gone.
+        // If this fails, the terminal is gone.
         let _ = tcsetattr(self.terminal, OptionalActions::Now, &self.before);
     }
 }

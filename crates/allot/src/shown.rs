@@ -1,8 +1,9 @@
-//! Text of others as a person may read it. Whatever a command prints that came from a service or a cluster passes here.
+//! Escapes text from services and clusters before it's printed. All such text that a command prints passes
+//! through here.
 //!
-//! Names are chosen by other users, and the service itself may be somebody else's. A terminal obeys what is in them:
-//! colors, titles, the clipboard, lines that look like others. So text is escaped when an answer is read, before
-//! anything is laid out; documents for programs are escaped when they are written, as JSON.
+//! Other users choose the names, and the service itself may be untrusted. A terminal interprets control
+//! characters in them: colors, titles, the clipboard, lines that imitate real ones. So text is escaped when a
+//! response is read, before the layout. JSON for programs is escaped when it's written, and stays valid.
 
 use std::fmt::Write as _;
 use std::io;
@@ -10,7 +11,7 @@ use std::io;
 use leases::text::{Escaped, escaped, is_control};
 use serde_json::{Map, Value};
 
-/// An answer, with every text in it as it may be shown.
+/// Escapes all text in a response, including the names of fields.
 pub(crate) fn answer(document: Value) -> Value {
     match document {
         Value::String(text) => Value::String(if text.contains(is_control) { escaped(&text) } else { text }),
@@ -23,12 +24,12 @@ pub(crate) fn answer(document: Value) -> Value {
     }
 }
 
-/// A message, of which the lines are the command's own.
+/// Escapes a message whose line breaks are the command's own.
 pub(crate) fn message(text: &str) -> String {
     text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
 }
 
-/// A table of values separated by commas; its lines end as they did.
+/// Escapes CSV. Each line keeps its line ending.
 pub(crate) fn table(text: &str) -> String {
     let line = |line: &str| match line.strip_suffix('\r') {
         Some(line) => escaped(line) + "\r",
@@ -37,7 +38,7 @@ pub(crate) fn table(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// JSON with nothing in its strings that a terminal obeys; the same JSON to a program.
+/// Escapes control characters in JSON. To a program it's the same document.
 pub(crate) fn json(text: &str) -> String {
     if !text.contains(|c| is_control(c) && c != '\n') {
         return text.to_owned();
@@ -45,7 +46,7 @@ pub(crate) fn json(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for c in text.chars() {
         if is_control(c) && c != '\n' {
-            // Writing to a string does not fail. All of these characters have four digits.
+            // Writing to a string can't fail. All these characters have four digits.
             let _ = write!(written, "\\u{:04x}", u32::from(c));
         } else {
             written.push(c);
@@ -54,7 +55,7 @@ pub(crate) fn json(text: &str) -> String {
     written
 }
 
-/// Writes what is printed of a cluster; its layout has ends of lines and tabs only.
+/// Writer that escapes text about a cluster. Only line breaks and tabs are layout.
 pub(crate) struct Escaping<'o>(pub &'o mut dyn io::Write);
 
 impl io::Write for Escaping<'_> {
@@ -74,12 +75,12 @@ impl io::Write for Escaping<'_> {
     }
 }
 
-/// Columns that a text takes on a terminal.
+/// Columns that a text takes on a terminal: those of its longest line.
 pub(crate) fn width(text: &str) -> usize {
     text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
 }
 
-/// The text in lines that are at most so wide, broken between words.
+/// Breaks a text between words into lines of at most `most` columns.
 pub(crate) fn broken(text: &str, most: usize) -> String {
     let (mut broken, mut taken) = (String::new(), 0);
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! `allot user`: users of the file that `allot serve --auth basic:FILE` reads.
+//! `allot user`: manages users in the file that `allot serve --auth basic:FILE` reads.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
@@ -19,7 +19,7 @@ use crate::{secret, shown};
 
 /// Characters of generated passwords, which can't be mistaken for each other.
 const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
-/// Each has five random bits, except for six bits of a UUID that are fixed: 94 bits.
+/// A password has 94 random bits: five per character, minus the six fixed bits of a UUID.
 const GENERATED_LENGTH: u32 = 20;
 
 #[derive(Debug, Parser)]
@@ -131,10 +131,10 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A change of the file.
+/// A changed file, not yet written.
 struct Edit {
     users: UsersFile,
-    /// What it does, as "Added user ann".
+    /// Description of the change, as "Added user ann".
     done: String,
     /// Printed once the file is written.
     generated: Option<SecretString>,
@@ -159,7 +159,7 @@ fn passwd(arguments: &Passwd, io: &mut Io<'_>) -> Result<(), Failure> {
     })
 }
 
-/// The hash of a new password, and the password if it is generated.
+/// Hash of a new password, and the password itself if it was generated.
 fn new_password(
     name: &str,
     generate: bool,
@@ -185,7 +185,7 @@ fn generated(ids: &dyn Ids) -> SecretString {
     SecretString::from((0..GENERATED_LENGTH).map(letter).collect::<String>())
 }
 
-/// Changes the entry of a user.
+/// Changes the file and reports the change.
 fn edit(
     name: &str,
     path: &Path,
@@ -223,7 +223,7 @@ fn edit(
     Ok(())
 }
 
-/// Replaces the file, or the one that a link leads to; its owner and mode stay. A new file is private.
+/// Replaces the file, or the target of a link. Its owner and mode stay the same. A new file is private.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let (place, before) = match fs::canonicalize(path) {
         Ok(place) => (place.clone(), Some(fs::metadata(&place)?)),

@@ -1,7 +1,8 @@
-//! Plans of hunts against the cheapest plan there is.
+//! Compares plans of hunts with the cheapest possible plan.
 //!
-//! For each size and fill level of pools so many are drawn. A plan that breaks a rule, that is cheaper than the
-//! cheapest, or whose lower bound is above it, is an error. Redundancy is left out: it is no linear condition.
+//! For each size and fill level, the given number of pools is drawn. A plan is an error if it breaks a rule,
+//! if it's cheaper than the cheapest plan, or if its lower bound is above the cheapest plan's cost.
+//! Redundancy is left out because it isn't a linear condition.
 
 mod model;
 mod pool;
@@ -13,29 +14,29 @@ use placement::clear::{Effort, Refusal, Request, check, plan};
 use self::model::Exact;
 use self::pool::Size;
 
-/// Nodes of pools, and how many of them are wanted.
+/// Numbers of nodes in a pool, and of wanted nodes.
 const SIZES: [(u64, usize); 4] = [(8, 2), (16, 4), (30, 6), (60, 10)];
-/// Used memory, percent.
+/// Fill levels: used memory, percent.
 const LEVELS: [u64; 4] = [60, 75, 85, 92];
-/// How long the solver has for a case.
+/// Time limit of the solver for a case.
 const SECONDS: f64 = 20.0;
 
-/// What came of the pools of one size and level.
+/// Results for pools of one size and fill level.
 #[derive(Debug, Default)]
 struct Outcome {
-    /// By how many percent plans cost more than the cheapest.
+    /// Extra cost of our plans over the cheapest ones, in percent.
     gaps: Vec<f64>,
-    /// Neither found a plan, and there is none.
+    /// Cases without a plan, as both found.
     impossible: usize,
-    /// None was found, although there is one.
+    /// Cases in which our search found no plan, although one exists.
     missed: usize,
-    /// The solver did not end.
+    /// Cases that the solver couldn't decide in time.
     unknown: usize,
     ours_seconds: f64,
     solver_seconds: f64,
 }
 
-/// Prints a line for each size and fill level.
+/// Compares `cases` pools for each size and fill level, and prints a line for each.
 pub fn compare_all(cases: u64) -> Result<(), String> {
     println!(
         "nodes wanted level   plans  cheapest  gap median / 95 % / most   none  missed  unknown   ours / solver"

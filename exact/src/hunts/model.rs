@@ -1,36 +1,36 @@
-//! A hunt as an integer program: the cheapest plan that the rules of [`placement::clear`] allow, but for redundancy.
+//! A hunt as an integer program. Its solution is the cheapest plan that the rules of [`placement::clear`]
+//! allow, redundancy excepted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use highs::{Col, HighsModelStatus, RowProblem, Sense};
 use placement::clear::{Cost, Guest, GuestId, Move, Node, NodeId, Plan, Request, Role};
 
-/// What the solver found out.
+/// Result of the solver.
 #[derive(Debug)]
 pub enum Exact {
-    /// A plan than which none is cheaper.
+    /// A plan of minimal cost.
     Cheapest(Plan),
-    /// There is no plan.
     Impossible,
-    /// It was not found out within the time.
+    /// The time limit expired first.
     Unknown,
 }
 
-/// Whether a variable is set.
+/// Threshold above which a 0/1 variable counts as set.
 const SET: f64 = 0.5;
 
-/// The variables.
+/// The integer program and its variables.
 struct Variables {
     problem: RowProblem,
-    /// A node is cleared.
+    /// Whether the node is cleared.
     cleared: BTreeMap<NodeId, Col>,
-    /// A node is waited for.
+    /// Whether to wait for the node to become free.
     waited: BTreeMap<NodeId, Col>,
-    /// A guest goes to a node.
+    /// Whether the guest moves to the node.
     moves: BTreeMap<(GuestId, NodeId), Col>,
 }
 
-/// Solves it, within so many seconds.
+/// Solves the integer program within this time limit.
 pub fn solve(request: &Request, seconds: f64) -> Exact {
     let mut variables = declare(request);
     constrain(request, &mut variables);
@@ -82,14 +82,14 @@ fn declare(request: &Request) -> Variables {
 fn constrain(request: &Request, variables: &mut Variables) {
     let Variables { problem, cleared, waited, moves } = variables;
     let one = |columns: &BTreeMap<NodeId, Col>, node| columns.get(&node).map(|column| (*column, 1.0));
-    // As many as are wanted, each in one way.
+    // Exactly the wanted number of nodes, each cleared or waited for.
     let taken: Vec<(Col, f64)> =
         cleared.values().chain(waited.values()).map(|column| (*column, 1.0)).collect();
     problem.add_row(request.wanted as f64..=request.wanted as f64, &taken);
     for node in &request.nodes {
         let ways: Vec<_> = one(cleared, node.id).into_iter().chain(one(waited, node.id)).collect();
         problem.add_row(..=1, &ways);
-        // Whoever comes, comes to a node that is not taken, and finds room.
+        // Guests move only to nodes that aren't taken and have enough capacity.
         let coming =
             request.guests.iter().filter_map(|guest| Some((guest, *moves.get(&(guest.id, node.id))?)));
         let coming: Vec<(&Guest, Col)> = coming.collect();
@@ -111,7 +111,7 @@ fn constrain(request: &Request, variables: &mut Variables) {
             problem.add_row(..=if there { 0 } else { 1 }, &members);
         }
     }
-    // Of a node that is cleared every guest goes, of others nobody.
+    // All guests of a cleared node move, and no others.
     for guest in &request.guests {
         let Some(clears) = cleared.get(&guest.node) else { continue };
         let goes =
@@ -129,7 +129,7 @@ fn receives(node: &Node, guest: &Guest) -> bool {
     node.role != Role::Closed && guest.requires.is_subset(&node.labels) && !guest.avoided.contains(&node.id)
 }
 
-/// Writes the solution down as a plan, to be checked like any other.
+/// Converts the solution to a plan, which is then checked like any other.
 fn plan(
     request: &Request,
     cleared: Vec<NodeId>,

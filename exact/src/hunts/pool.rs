@@ -1,4 +1,4 @@
-//! Pools to hunt in, drawn from a seed.
+//! Pools of nodes to hunt in, drawn from a seed.
 
 use std::collections::BTreeSet;
 
@@ -6,23 +6,22 @@ use placement::clear::{CostWeights, ExclusionGroup, Guest, GuestId, Label, Node,
 
 use crate::numbers::Numbers;
 
-/// What a node has: virtual CPUs, MiB of memory, GiB of disk.
+/// Capacity of a node: virtual CPUs, MiB of memory, GiB of disk.
 const CAPACITY: [u64; 3] = [64, 262_144, 4000];
 
-/// How large pools are.
+/// Size and load of a pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Nodes.
     pub nodes: u64,
-    /// Nodes that are wanted.
+    /// Number of nodes that the hunt wants.
     pub wanted: usize,
     /// Used memory, percent.
     pub percent: u64,
 }
 
-/// A pool of that seed: nodes in three zones, some of which are not to be had or become free by themselves; guests of
-/// 8 to 64 GiB wherever there is room, an eighth of them bound to their zone, an eighth in groups that exclude each
-/// other, some that nobody may move.
+/// Draws a pool. Its nodes are in three zones; some aren't candidates, and some become free by themselves.
+/// Guests have 8 to 64 GiB and go to any node with enough capacity. An eighth of the guests are bound to
+/// their zone, an eighth are in groups that exclude each other, and some can't be moved.
 pub fn draw(seed: u64, size: Size) -> Request {
     let mut numbers = Numbers::new(seed * 1000 + size.percent);
     let zone = |node: u64| Label((node % 3) as u32);

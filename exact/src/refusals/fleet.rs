@@ -1,4 +1,5 @@
-//! Fleets with leases, drawn from a seed: requests come in one after another, time goes on, and the real admission answers.
+//! Fleets with leases, drawn from a seed: time passes, requests arrive one after another, and the real
+//! admission answers them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -25,18 +26,18 @@ use crate::numbers::Numbers;
 const GRID_HOURS: i64 = 3;
 /// Lengths of leases, in steps of the grid: hours, a day, a week.
 const LENGTHS: [i64; 9] = [1, 2, 3, 4, 8, 8, 16, 24, 56];
-/// What a request is for on average: hosts multiplied by hours.
+/// Average size of a request: hosts multiplied by hours.
 const HOST_HOURS: u64 = 90;
-/// Steps of the grid until the latest start.
+/// Maximum time until a request's start, in steps of the grid.
 const AHEAD: u64 = 48;
-/// Time until hosts are closed or fail, and until the first refusal counts: some leases have started then.
+/// Time until hosts are closed or fail, and until refusals count. By then, some leases have started.
 const WARM_UP: SignedDuration = SignedDuration::from_hours(72);
-/// Leases that start this soon don't move any more.
+/// Leases that start sooner than this don't move any more.
 const SETTLED: SignedDuration = SignedDuration::from_mins(30);
 
-/// The answer to a request.
+/// Answer to a request.
 pub enum Answer {
-    /// The lease, and others with the hosts that they have instead.
+    /// The lease, and the leases that moved for it with their new hosts.
     Given { lease: Box<Lease>, moved: Vec<Lease> },
     /// There aren't enough hosts.
     Refused,
@@ -50,18 +51,18 @@ pub struct Fleet {
     leases: BTreeMap<LeaseId, Lease>,
     rules: Rules,
     now: Timestamp,
-    /// Time between two requests, at most.
+    /// Maximum time between two requests.
     interval: SignedDuration,
     requests: u128,
 }
 
 impl Fleet {
-    /// A fleet of that seed in which leases have started, and some hosts are closed or have failed.
+    /// Draws a fleet in which leases have started, and some hosts are closed or have failed.
     pub fn draw(seed: u64, hosts: u64) -> Self {
         let mut numbers = Numbers::new(seed);
         let inventory = Inventory::new((1..=hosts).map(|id| host(id, &mut numbers)), []);
         let cleaning = if numbers.percent(50) { 30 } else { 0 };
-        // Requests are for 80 to 160 % of all hosts.
+        // Requests add up to 80 to 160 % of all hosts.
         let load = 80 + numbers.below(81);
         let interval = SignedDuration::from_mins((2 * 60 * HOST_HOURS * 100 / (hosts * load)) as i64);
         let mut fleet = Self {
@@ -88,7 +89,8 @@ impl Fleet {
         fleet
     }
 
-    /// Whether a lease can be moved: it waits for a start that isn't near, and only has whole hosts.
+    /// Whether a lease can be moved: it's pending, its start isn't near, and it has only whole hosts. An
+    /// immediate lease can't move.
     pub fn may_move(&self, lease: &Lease) -> bool {
         lease.status == LeaseStatus::Pending
             && lease.window.start() >= self.now + SETTLED
@@ -104,7 +106,7 @@ impl Fleet {
         self.leases.get(&id)
     }
 
-    /// The next request, after some time has passed.
+    /// Lets some time pass and draws the next request.
     pub fn next_request(&mut self) -> Terms {
         self.pass();
         self.requests += 1;
@@ -136,7 +138,7 @@ impl Fleet {
         terms
     }
 
-    /// Some time passes: leases start and end.
+    /// Lets some time pass: leases start and end.
     fn pass(&mut self) {
         let minutes = self.numbers.below(1 + self.interval.as_mins() as u64) as i64;
         self.now += SignedDuration::from_mins(minutes);
@@ -148,7 +150,7 @@ impl Fleet {
         }
     }
 
-    /// Asks for a lease, as the service does. Returns the answer and the work that it took.
+    /// Requests a lease, as the service does. Returns the answer and the work it took.
     pub fn answer(&self, terms: &Terms) -> (Answer, u64) {
         let (facts, budget) = (HostFacts::nothing(), Budget::new(DEFAULT_UNITS));
         let admission = self.admission(&self.calendar, &facts).with_budget(&budget);
@@ -169,7 +171,7 @@ impl Fleet {
         (answer, budget.spent())
     }
 
-    /// Whether the lease could be made without further moves after these ones.
+    /// Whether the request would be granted after these moves, without further ones.
     pub fn could_have(&self, terms: &Terms, moved: &[Lease]) -> Result<(), String> {
         let mut calendar = self.calendar.clone();
         calendar.put_all(moved, self.now).map_err(|conflict| conflict.to_string())?;
@@ -178,7 +180,8 @@ impl Fleet {
         decided.map(|_| ()).map_err(|refusal| format!("{refusal} ({:?})", refusal.hint()))
     }
 
-    /// Whether the lease and those that moved for it only have hosts that suit them and that no other lease has.
+    /// Checks that the lease and the leases that moved for it have only suitable hosts, and no host that
+    /// another lease has.
     pub fn check(&self, lease: &Lease, moved: &[Lease]) -> Result<(), String> {
         let ids: BTreeSet<LeaseId> = moved.iter().map(|lease| lease.id).collect();
         let stay = self.leases.values().filter(|lease| !ids.contains(&lease.id));
@@ -206,18 +209,18 @@ impl Fleet {
         Ok(())
     }
 
-    /// Whether the host is usable, and has the properties that are asked for.
+    /// Whether the host is usable and has the requested properties.
     pub fn suits(&self, host: HostId, terms: &HostsTerms) -> bool {
         let host = self.inventory.host(host).expect("there");
         host.reservable && host.health == Health::Up && terms.resource.matches(host)
     }
 
-    /// The kind of a host: those of one kind are alike.
+    /// Kind of a host. Hosts of the same kind are equal.
     pub fn kind(&self, host: HostId) -> &str {
         &self.inventory.host(host).expect("there").cpu_info
     }
 
-    /// Enters what was given.
+    /// Records the leases of an answer.
     pub fn enter(&mut self, answer: Answer) {
         let Answer::Given { lease, moved } = answer else { return };
         let mut given = moved;
@@ -249,7 +252,8 @@ fn project() -> ProjectId {
     ProjectId("project".to_owned())
 }
 
-/// A host in one of three racks. A third of hosts have an accelerator, half of them twice the memory, some are older.
+/// A host in one of three racks. A third of all hosts have an accelerator, half have twice the memory, and
+/// some are older.
 fn host(id: u64, numbers: &mut Numbers) -> Host {
     let memory_mib = if numbers.percent(50) { 256_000 } else { 512_000 };
     let mut host = Host::new(HostId(id), format!("node{id}"), 64, memory_mib, 4000);
@@ -261,7 +265,8 @@ fn host(id: u64, numbers: &mut Numbers) -> Host {
     host
 }
 
-/// From one to six hosts, some of them with a property, or all alike.
+/// Terms for one to six hosts, sometimes with a maximum two above. Some require a property, some require
+/// equal hosts.
 fn of_hosts(hosts: u64, numbers: &mut Numbers) -> HostsTerms {
     let min = match numbers.below(20) {
         0..9 => 1,

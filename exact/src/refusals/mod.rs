@@ -1,8 +1,9 @@
-//! Refused requests for whole hosts, judged: would moves of leases that wait have made room (CLS-10)?
+//! Judges refused requests for whole hosts: would moves of waiting leases have freed enough hosts (CLS-10)?
 //!
-//! A refusal is *needless* if hosts are free, *avoidable* if at most [`MOVES_PER_HOST`] moves for each requested host
-//! make room. Requests that moves have made room for are checked as well: the leases keep their numbers of hosts, hosts
-//! suit, nobody else has them, and there aren't more moves than that.
+//! A refusal is *needless* if enough hosts are free, and *avoidable* if at most [`MOVES_PER_HOST`] moves per
+//! requested host are enough. Granted requests that needed moves are checked as well: the leases keep their
+//! numbers of hosts, the hosts suit them and belong to no other lease, and there are no more moves than that
+//! limit.
 
 mod fleet;
 mod model;
@@ -17,40 +18,41 @@ use leases::terms::{ReservationTerms, Terms};
 use self::fleet::{Answer, Fleet};
 use self::model::Exact;
 
-/// Hosts of fleets.
+/// Sizes of fleets, in hosts.
 const SIZES: [u64; 3] = [10, 14, 24];
-/// Refusals that one fleet contributes at most, and requests to it.
+/// Maximum number of judged refusals per fleet, and of requests.
 const REFUSALS_OF_FLEET: u64 = 10;
 const REQUESTS_OF_FLEET: u64 = 80;
 /// Time limit of the solver for a case.
 const SECONDS: f64 = 20.0;
-/// Highest share of refusals that may be avoidable, percent.
+/// Limit for the share of avoidable refusals, in percent. The share must stay below it.
 const LIMIT: f64 = 1.0;
-/// Share of refusals that some number of moves would have avoided before leases moved in chains, percent.
+/// Share of refusals, in percent, that some number of moves would have avoided before leases could move in
+/// chains.
 const BEFORE: f64 = 14.0;
 
-/// The requests to fleets of one size.
+/// Results for fleets of one size.
 #[derive(Debug, Default)]
 struct Outcome {
     refused: u64,
     needless: u64,
-    /// By up to [`MOVES_PER_HOST`] moves for each host.
+    /// Refusals that up to [`MOVES_PER_HOST`] moves per host would have avoided.
     avoidable: u64,
-    /// By some number of moves, these included.
+    /// Refusals that any number of moves would have avoided, including `avoidable`.
     avoidable_by_any: u64,
     unknown: u64,
     ours: Vec<Duration>,
     solver: Vec<Duration>,
     work: Vec<u64>,
-    /// Requests that moves made room for.
+    /// Requests granted by moves.
     moved: u64,
-    /// Moves of these, and the fewest that would have done.
+    /// Number of moves for these requests, and the smallest possible number.
     moves: usize,
     fewest: usize,
 }
 
-/// Judges this number of refusals, on fleets of seeds from this one on. Fails if a refusal is needless, or if too many
-/// are avoidable.
+/// Judges `count` refusals on fleets whose seeds begin at `first_seed`. Fails if a refusal is needless, or if
+/// too many are avoidable.
 pub fn judge_all(count: u64, first_seed: u64) -> Result<(), String> {
     println!("seeds from {first_seed} on");
     let mut outcomes: BTreeMap<u64, Outcome> = BTreeMap::new();
@@ -81,7 +83,7 @@ pub fn judge_all(count: u64, first_seed: u64) -> Result<(), String> {
     if all.needless > 0 {
         return Err(format!("{} refusals were needless", all.needless));
     }
-    // Whatever the solver could not decide may be avoidable.
+    // A refusal that the solver couldn't decide counts as avoidable.
     let share = all.percent(all.avoidable + all.unknown);
     if share >= LIMIT {
         return Err(format!("{share:.2} % of refusals are avoidable or unknown, at {LIMIT} % or more"));
@@ -89,7 +91,7 @@ pub fn judge_all(count: u64, first_seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Judges up to this number of refusals of one fleet.
+/// Judges at most `most` refusals of one fleet.
 fn judge_fleet(seed: u64, hosts: u64, most: u64, outcome: &mut Outcome) -> Result<(), String> {
     let mut fleet = Fleet::draw(seed, hosts);
     let last = outcome.refused + most;
@@ -124,7 +126,7 @@ fn judge_fleet(seed: u64, hosts: u64, most: u64, outcome: &mut Outcome) -> Resul
     Ok(())
 }
 
-/// Whether a request is one for whole hosts at a date.
+/// Whether a request is for whole hosts on dates.
 fn is_judged(terms: &Terms) -> bool {
     terms.has_dates() && terms.reservations.iter().all(|terms| matches!(terms, ReservationTerms::Hosts(_)))
 }

@@ -1,4 +1,5 @@
-//! A request and the leases that can move, as an integer program: the fewest moves that make room.
+//! A request and the leases that can move, as an integer program. Its solution is the smallest number of
+//! moves that free enough hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,34 +12,34 @@ use leases::window::Window;
 
 use super::fleet::Fleet;
 
-/// What the solver found out.
+/// Result of the solver.
 #[derive(Debug)]
 pub enum Exact {
-    /// This many moves make room, and fewer don't. A move takes one host from a reservation.
+    /// This many moves are enough, and fewer aren't. A move takes one host from a reservation.
     Fewest { moves: usize, moved: Vec<Lease> },
-    /// No moves make room.
+    /// No moves are enough.
     Impossible,
-    /// It was not found out within the time.
+    /// The time limit expired first.
     Unknown,
 }
 
-/// Whether a variable is set.
+/// Threshold above which a 0/1 variable counts as set.
 const SET: f64 = 0.5;
 
-/// A reservation of whole hosts: one that can move, or one of the request.
+/// A reservation of whole hosts, either of a lease that can move or of the request.
 struct Claim<'a> {
-    /// The lease and the position of the reservation in it. None for the request.
+    /// The lease and the position of the reservation in it. `None` for the request.
     of: Option<(&'a Lease, usize)>,
     terms: &'a HostsTerms,
-    /// The time in which no other claim can have its hosts, cleaning included.
+    /// Time in which no other claim can have its hosts, cleaning included.
     window: Window,
     count: usize,
     held: BTreeSet<HostId>,
-    /// Hosts that it can have, or keep.
+    /// Hosts that the claim can get or keep.
     hosts: BTreeSet<HostId>,
 }
 
-/// Solves it, within this many seconds.
+/// Solves the integer program within this time limit.
 pub fn solve(fleet: &Fleet, terms: &Terms, seconds: f64) -> Exact {
     let claims = claims(fleet, terms);
     if claims.iter().any(|claim| claim.hosts.len() < claim.count) {
@@ -46,7 +47,7 @@ pub fn solve(fleet: &Fleet, terms: &Terms, seconds: f64) -> Exact {
     }
     let mut problem = RowProblem::new();
     let column = |claim: &Claim<'_>, host: &HostId, problem: &mut RowProblem| {
-        // Each host that is kept is a move less.
+        // Each host that is kept saves a move.
         let kept = claim.held.contains(host);
         problem.add_integer_column(if kept { -1.0 } else { 0.0 }, 0..=1)
     };
@@ -143,7 +144,7 @@ fn claim<'a>(
     Claim { of, terms, window, count, held, hosts }
 }
 
-/// The claim has its number of hosts, all of one kind if they must be alike.
+/// Constrains the claim to its number of hosts, all of one kind if it requires equal hosts.
 fn has_its_number(
     fleet: &Fleet,
     claim: &Claim<'_>,
@@ -161,14 +162,14 @@ fn has_its_number(
         kinds.entry(fleet.kind(*host)).or_default().push((*column, 1.0));
     }
     for mut hosts in kinds.into_values() {
-        // All of this kind, or none.
+        // Either all hosts are of this kind, or no host is.
         let kind = problem.add_integer_column(0.0, 0..=1);
         hosts.push((kind, -count));
         problem.add_row(0..=0, &hosts);
     }
 }
 
-/// At each instant one claim at most has the host.
+/// At each instant, at most one claim has the host.
 fn one_at_a_time(there: &[(Window, Col)], problem: &mut RowProblem) {
     let starts: BTreeSet<Timestamp> = there.iter().map(|(window, _)| window.start()).collect();
     let mut rows: Vec<BTreeSet<usize>> = Vec::new();

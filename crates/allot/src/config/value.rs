@@ -1,4 +1,4 @@
-//! Kinds of values, and how each is written.
+//! Types of settings, with their text form.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -13,24 +13,23 @@ use server::ShortageStatus;
 
 use crate::duration;
 
-/// A kind of value.
+/// A type that a setting can have.
 pub(super) trait Value: Sized {
-    /// Reads it; otherwise says how it is to be written.
+    /// Parses the text of a setting. The error tells how to write the value.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// As it is written. Passwords are left out.
+    /// The value in the form that [`Self::parse`] reads, without passwords.
     fn show(&self) -> String;
 }
 
-/// What lists have, separated by commas.
+/// A type of values in comma-separated lists.
 pub(super) trait Item: Value {}
 
-/// The items of a list.
+/// Splits a comma-separated list. Empty items are skipped.
 pub(super) fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// A list of these items.
 pub(super) fn list(items: impl Iterator<Item = String>) -> String {
     items.collect::<Vec<_>>().join(",")
 }
@@ -55,7 +54,7 @@ impl<T: Item + Ord> Value for BTreeSet<T> {
     }
 }
 
-/// Nothing is written for none.
+/// `None` is the empty text.
 impl<T: Value> Value for Option<T> {
     fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() { Ok(None) } else { T::parse(text).map(Some) }
@@ -146,10 +145,10 @@ impl Value for Decimal {
     }
 }
 
-/// The key of the general value where all values have keys: in a table of the file.
+/// Key of the general value in a table of the settings file, where every value needs a key.
 const GENERAL: &str = "default";
 
-/// A general value, and others for projects, flavors and free pools: `14d,pool:gpu=7d`.
+/// A general value, then exceptions for projects, flavors and free pools: `14d,pool:gpu=7d`.
 impl<T: Value + Default> Value for Scoped<T> {
     fn parse(text: &str) -> Result<Self, String> {
         let (mut general, mut scoped) = (None, Self::default());
@@ -192,7 +191,7 @@ impl Value for SignedDuration {
     }
 }
 
-/// The same as the standard library has it. Durations of settings are never negative.
+/// Durations of settings are never negative.
 impl Value for Duration {
     fn parse(text: &str) -> Result<Self, String> {
         SignedDuration::parse(text).map(SignedDuration::unsigned_abs)

@@ -1,4 +1,4 @@
-//! The days before the demonstration: leases that were asked for, began and ended then, through the service itself.
+//! The days before the demo: leases are requested, start and end, all through the service itself.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -26,10 +26,11 @@ use store::FlavorRecord;
 use super::DemoError;
 use super::scenario::{BOOKINGS, Booking};
 
-/// Cycles in a row without time passing; more would mean that the service never comes to rest.
+/// Maximum number of consecutive cycles without time passing. More would mean that the service never becomes
+/// idle.
 const MOST_CYCLES: usize = 10_000;
 
-/// Where the past is made.
+/// Service, fleet and clock of the simulated past.
 pub(super) struct Past<'a> {
     pub service: &'a Arc<Service>,
     pub fleet: &'a SimulatedFleet,
@@ -37,7 +38,7 @@ pub(super) struct Past<'a> {
 }
 
 impl Past<'_> {
-    /// Lets the days pass until `present`.
+    /// Simulates the past until `present`.
     pub(super) async fn pass(
         &self,
         layout: &Layout,
@@ -52,7 +53,7 @@ impl Past<'_> {
         self.advance(present).await
     }
 
-    /// What can be leased.
+    /// Adds hosts, floating IPs and flavors.
     async fn stock(&self, layout: &Layout, hosts: u64) -> Result<(), DemoError> {
         let operator = caller("admin", "operator");
         for host in (1..=hosts).map(HostId) {
@@ -86,7 +87,7 @@ impl Past<'_> {
         Ok(())
     }
 
-    /// Asks for a lease as a client would.
+    /// Requests a lease as a client would.
     async fn book(&self, booking: &Booking, present: Timestamp) -> Result<(), DemoError> {
         let date = |at| hours(present, at).strftime("%Y-%m-%d %H:%M").to_string();
         let body = json!({
@@ -117,7 +118,7 @@ impl Past<'_> {
         created.map(drop).map_err(|error| DemoError::Scenario(format!("{}: {error}", booking.name)))
     }
 
-    /// Lets time pass until then, from one thing that happens to the next.
+    /// Advances the clock to `until`, stopping at each event on the way to run cycles.
     async fn advance(&self, until: Timestamp) -> Result<(), DemoError> {
         let mut cycles = 0;
         loop {
@@ -145,7 +146,8 @@ impl Past<'_> {
     }
 }
 
-/// Starts instances of the present: some in a lease that runs, some that the next lease of their host preempts.
+/// Starts the instances of the present: two in a running lease, and four preemptible ones. The next leases on
+/// their hosts preempt them.
 pub(super) async fn start_instances(service: Arc<Service>) {
     let lease = service.leases().all(&LeaseFilter::default()).into_iter();
     let lease = lease.map(|record| record.lease.clone()).find(|lease| lease.name == "lattice");
@@ -170,7 +172,8 @@ pub(super) async fn start_instances(service: Arc<Service>) {
     }
 }
 
-/// Starts an instance. There is no room anywhere until the machines have been looked at, some moments after the start.
+/// Starts an instance. Retries for about 10 seconds, because no host can accept it until the first
+/// observation, shortly after the service starts.
 async fn start(service: &Service, caller: &Caller, new: NewInstance) -> Result<(), ServiceError> {
     const ATTEMPTS: u32 = 40;
     const PAUSE: Duration = Duration::from_millis(250);

@@ -1,8 +1,8 @@
-//! `allot demo`: the service with something in it. A simulated fleet of three racks, four projects, leases past,
-//! present and coming, guests that come and go, and a clock that runs faster.
+//! `allot demo`: a service that isn't empty. It has a simulated fleet of three racks, five projects, past,
+//! current and future leases, guests that start and stop, and a clock that runs faster.
 //!
-//! Nothing is made up behind the service's back: the past happens, under a clock that is set from one event to
-//! the next, and then the service is opened again under one that runs.
+//! No records are forged. The past is simulated through the service, under a clock that is set from one event
+//! to the next. Then the service is opened again with a running clock.
 
 mod history;
 mod scenario;
@@ -62,7 +62,7 @@ struct Arguments {
     log_level: String,
 }
 
-/// Why there is nothing to see.
+/// Failure to prepare or run the demo.
 #[derive(Debug, Error)]
 pub(crate) enum DemoError {
     #[error(transparent)]
@@ -134,7 +134,7 @@ fn show(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), DemoError> {
 
 const DATABASE: &str = "allot.db";
 
-/// Where the database is.
+/// Directory of the database.
 struct Place {
     path: PathBuf,
     /// Removed when this value is dropped; `None` if the user chose the directory.
@@ -155,10 +155,11 @@ impl Place {
     }
 }
 
-/// Everything as it is by default but for these.
+/// The service's defaults with the demo's changes.
 fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuration, DemoError> {
     let standard = Configuration::default().service;
-    // The machine does not run faster: what takes it real time needs more of a fast clock's.
+    // Work that takes real time doesn't get faster with the clock, so its share of these durations grows with
+    // the speed.
     let at_least = |usual: SignedDuration, real_seconds: i64| {
         let seconds = usual.as_secs().max(real_seconds * i64::from(arguments.speed));
         format!("{seconds}s")
@@ -186,7 +187,7 @@ fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuratio
     Ok(Configuration::given(settings).map_err(ServeError::from)?)
 }
 
-/// What to type to run this program: its name if a shell finds it, else where it is.
+/// Command that runs this program: `allot` if a shell finds this binary under that name, otherwise its path.
 fn program() -> String {
     let Ok(this) = std::env::current_exe() else { return "allot".to_owned() };
     let found = std::env::var_os("PATH").and_then(|path| {
@@ -197,13 +198,14 @@ fn program() -> String {
     if same { "allot".to_owned() } else { quoted(&this.display().to_string()) }
 }
 
-/// As a shell reads it as one word.
+/// Quotes a path so that a shell reads it as one word.
 fn quoted(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
     if path.bytes().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
-/// The days before, in a second or two. They are made beside, since a past that is not complete is none.
+/// Simulates the days before, in a second or two. The files are made in a temporary directory and moved when
+/// they are complete, since a partial past is useless.
 async fn past(directory: &Path, layout: &Layout) -> Result<(), DemoError> {
     let wrong = |error| DemoError::Directory { path: directory.to_owned(), error };
     require_no_remains(directory)?;
@@ -221,7 +223,7 @@ async fn past(directory: &Path, layout: &Layout) -> Result<(), DemoError> {
         ids: Arc::new(RandomIds),
         enforcer: None,
     };
-    // Nothing fails in this past, so the fleet need not be looked at often.
+    // Nothing fails in this past, so the fleet can be observed rarely.
     let settings = Settings {
         observe_interval: SignedDuration::from_hours(6),
         unknown_after: PAST,
@@ -231,7 +233,7 @@ async fn past(directory: &Path, layout: &Layout) -> Result<(), DemoError> {
     let hosts = u64::from(RACKS * HOSTS_PER_RACK);
     history::Past { service: &service, fleet: &fleet, clock: &clock }.pass(layout, hosts, present).await?;
     store.close().await?;
-    // Another demonstration may have made them meanwhile.
+    // Another demo may have created these files in the meantime.
     let database = directory.join(DATABASE);
     if database.symlink_metadata().is_ok() {
         return Err(DemoError::Directory { path: database, error: io::ErrorKind::AlreadyExists.into() });
@@ -241,8 +243,8 @@ async fn past(directory: &Path, layout: &Layout) -> Result<(), DemoError> {
     std::fs::rename(unfinished.path().join(DATABASE), &database).map_err(wrong)
 }
 
-/// Fails if files of a database are there that is missing itself. They may hold its last commits, or the state of its
-/// hosts, and would be replaced.
+/// Fails if a database is missing but its files exist. They could hold its last commits or the state of its
+/// hosts, and would be overwritten.
 fn require_no_remains(directory: &Path) -> Result<(), DemoError> {
     let database = directory.join(DATABASE);
     let journals = ["-wal", "-journal", "-shm"].map(|end| directory.join(format!("{DATABASE}{end}")));

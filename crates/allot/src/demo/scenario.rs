@@ -1,33 +1,45 @@
-//! What the demonstration shows: who leases what when. Times are hours from the moment at which it begins.
+//! Leases of the demo. Times are in hours, relative to the start of the demo.
 
 use serde_json::{Value, json};
 
-/// A lease that somebody asks for.
+/// A lease request.
 pub(super) struct Booking {
     pub project: &'static str,
     pub user: &'static str,
     pub name: &'static str,
-    /// When it is asked for.
+    /// Time of the request.
     pub asked: f64,
     pub start: f64,
     pub end: f64,
     pub what: What,
 }
 
-/// What is asked for.
+/// Requested resources.
 pub(super) enum What {
-    /// Whole hosts, with a requirement as the service reads it.
-    Hosts { min: u32, max: u32, requirement: &'static str },
-    /// Room for instances, each on a host of its own or anywhere.
-    Instances { amount: u32, vcpus: u32, memory_mb: u32, apart: bool },
-    /// Room for instances of a flavor.
-    Flavor { amount: u32, flavor: &'static str },
-    /// Addresses.
-    Addresses { amount: u32 },
+    /// Whole hosts. The requirement is an expression in the syntax of the API.
+    Hosts {
+        min: u32,
+        max: u32,
+        requirement: &'static str,
+    },
+    /// Capacity for instances, each on its own host if `apart`.
+    Instances {
+        amount: u32,
+        vcpus: u32,
+        memory_mb: u32,
+        apart: bool,
+    },
+    Flavor {
+        amount: u32,
+        flavor: &'static str,
+    },
+    Addresses {
+        amount: u32,
+    },
 }
 
 impl What {
-    /// As a request has it.
+    /// The JSON of the reservation in a request.
     pub(super) fn reservation(&self) -> Value {
         match self {
             Self::Hosts { min, max, requirement } => json!({
@@ -70,7 +82,7 @@ macro_rules! booking {
     };
 }
 
-/// In the order in which they are asked for.
+/// In order of their requests.
 pub(super) const BOOKINGS: [Booking; 18] = [
     booking!(-72.0: "physics" "ann" "thermal-runs" -70.0..-46.0 hosts(4, 4, ON_ORDINARY)),
     booking!(-71.0: "genomics" "bo" "assembly-1" -60.0..-31.0 hosts(3, 3, MUCH_MEMORY)),

@@ -1,4 +1,4 @@
-//! Settings of ours from a `blazar.conf`.
+//! Translates a `blazar.conf` into settings of ours.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,15 +14,15 @@ use super::options::{self, Becomes, DURATION, EXTERNAL, Kind, Known, Use};
 use crate::config::{TABLE, UNRESOLVED};
 use crate::nearest::nearest;
 
-/// A setting of ours.
+/// A translated setting.
 #[derive(Clone, Debug, PartialEq)]
 struct Setting {
     value: Value,
-    /// Where it is from.
+    /// Option and line that it comes from.
     origin: String,
 }
 
-/// An option that has become no setting, or a line that is no option. Nothing that is secret is quoted.
+/// An option that didn't become a setting, or a line that isn't an option. Never quotes secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
     line: usize,
@@ -30,20 +30,21 @@ pub(super) struct Note {
     what: String,
 }
 
-/// What becomes of a file.
+/// Result of translating a file.
 #[derive(Debug, Default)]
 pub(super) struct Translation {
     settings: BTreeMap<&'static str, Setting>,
     /// Options without a counterpart.
     notes: Vec<Note>,
-    /// Options that Blazar does not know, values that it does not take, and lines that are no options.
+    /// Options that Blazar doesn't know, values that it doesn't accept, and lines that aren't options.
     pub(super) unusual: Vec<Note>,
-    /// Limits of Blazar's that are not taken over. Without them the service would allow more, so it must not start.
+    /// Limits of Blazar's that aren't taken over. Without them the service would allow more, so it must not
+    /// start.
     pub(super) unresolved: Vec<Note>,
 }
 
-/// The settings that a service has which is to do what a Blazar with that file did. Each option is taken over, has no
-/// counterpart, or is unusual; none of them stops the others.
+/// Translates a file into the settings of a service that behaves like a Blazar with that file. Each option is
+/// taken over, has no counterpart, or is unusual. A bad option doesn't stop the translation.
 pub(super) fn translate(text: &str) -> Translation {
     let (given, misplaced) = ini::parse(text);
     let file = File::of(&given);
@@ -65,7 +66,7 @@ pub(super) fn translate(text: &str) -> Translation {
     translation
 }
 
-/// The options of a file. As Blazar does, it takes the last of several of the same name.
+/// Options of a file. If a name occurs several times, the last one counts, as in Blazar.
 struct File<'a>(BTreeMap<(&'a str, &'a str), &'a Given>);
 
 impl<'a> File<'a> {
@@ -73,23 +74,23 @@ impl<'a> File<'a> {
         Self(given.iter().map(|given| ((given.section.as_str(), given.name.as_str()), given)).collect())
     }
 
-    /// None if it is not there, or nothing.
+    /// `None` if the option is missing or empty.
     fn given(&self, section: &str, name: &str) -> Option<&'a Given> {
         self.0.get(&(section, name)).copied().filter(|given| !given.value.is_empty())
     }
 
-    /// None also if it is unusual.
+    /// `None` if the option is missing or empty, or refers to another option.
     fn get(&self, section: &str, name: &str) -> Option<String> {
         self.given(section, name).and_then(|given| plain(given).ok())
     }
 
-    /// Whether notifications are published on a message bus.
+    /// Whether Blazar publishes notifications on a message bus.
     fn publishes(&self) -> bool {
         let drivers = list(&self.get("oslo_messaging_notifications", "driver").unwrap_or_default());
         drivers.iter().any(|driver| ["messaging", "messagingv2"].contains(&driver.as_str()))
     }
 
-    /// Whether Nova's notifications are heard.
+    /// Whether Blazar listens to Nova's notifications.
     fn hears(&self) -> bool {
         self.is_on("physical:host", "enable_notification_monitor")
     }
@@ -98,7 +99,7 @@ impl<'a> File<'a> {
         self.get(section, name).is_some_and(|text| same(&text, "true"))
     }
 
-    /// Why what is only for that is not taken over.
+    /// Reason not to take over an option that only matters if Blazar uses the message bus for this.
     fn not_used_for(&self, used: Use) -> Option<&'static str> {
         match used {
             Use::Publishes => (!self.publishes()).then_some(NOT_PUBLISHED),
@@ -112,7 +113,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// The value as it is meant: a doubled dollar sign is one, and a single one refers to another option.
+/// The value with each `$$` replaced by `$`. A single `$` refers to another option and is an error.
 fn plain(given: &Given) -> Result<String, Note> {
     let parts: Vec<&str> = given.value.split("$$").collect();
     if parts.iter().any(|part| part.contains('$')) {
@@ -125,12 +126,12 @@ fn wrong(given: &Given, reason: impl Into<String>) -> Note {
     note(given, format!("not taken over: {}", reason.into()))
 }
 
-/// How an option is called: the file may have anything in it, and a comment of TOML may not.
+/// Name of an option in messages. It's escaped because a TOML comment can't have all the characters that the
+/// file can.
 fn option(section: &str, name: &str) -> String {
     escaped(&format!("[{section}]{name}"))
 }
 
-/// Where a setting comes from.
 fn origin(given: &Given) -> String {
     format!("{}, line {}", option(&given.section, &given.name), given.line)
 }
@@ -155,16 +156,16 @@ fn not_enabled(filter: &str) -> String {
     format!("not taken over: {filter} is not in enabled_filters")
 }
 
-/// What is said of what only says how notifications are published.
+/// Note on options that only matter for publishing notifications.
 const NOT_PUBLISHED: &str = "not taken over: [oslo_messaging_notifications]driver publishes no notifications";
 
-/// What of Nova's notifications is heard.
+/// Setting with the topics of Nova's notifications.
 const NOVA_TOPICS: &str = "message_bus.nova_topics";
 
-/// What is said of what only says what of Nova's notifications is heard.
+/// Note on options that only matter for listening to Nova's notifications.
 const NOT_HEARD: &str = "not taken over: enable_notification_monitor is off";
 
-/// The value of that setting. None if it is as if the option were not there.
+/// The value, checked against the setting `key`. `None` if the option could as well be missing.
 fn value_of(given: &Given, key: &str, kind: Kind) -> Result<Option<Value>, Note> {
     let Some(value) = converted(given, kind)? else { return Ok(None) };
     let text = match &value {
@@ -211,7 +212,7 @@ fn converted(given: &Given, kind: Kind) -> Result<Option<Value>, Note> {
     })
 }
 
-/// What a switch is set to, as Blazar's libraries read it.
+/// Parses a boolean as Blazar's libraries do.
 fn truth(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "true" | "1" | "on" | "yes" | "t" | "y" => Some(true),
@@ -220,7 +221,7 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// The same value, however it is written.
+/// Whether two values are equal, or the same boolean in different spellings.
 fn same(one: &str, other: &str) -> bool {
     one == other || (truth(one).is_some() && truth(one) == truth(other))
 }
@@ -258,7 +259,7 @@ impl Translation {
                 self.take_unless(file.not_used_for(used).map(str::to_owned), given, key, kind)?;
             }
             Becomes::Secret(key, path) => {
-                // It is not read: it may refer to other options, and is nobody's business here.
+                // The secret isn't read: it can refer to other options, and must not be printed.
                 if !given.value.is_empty() {
                     self.text(key, path, format!("put {} into this file", origin(given)));
                 }
@@ -280,7 +281,7 @@ impl Translation {
                 self.notes.push(note(given, what));
             }
             Becomes::Nothing => self.notes.push(note(given, known.why)),
-            // The one has a password in it, the other is of the filters.
+            // The first contains a password. The second is checked in `filters`.
             Becomes::Part(_) if ["transport_url", "enabled_filters"].contains(&known.name) => {}
             Becomes::Part(_) => _ = plain(given)?,
             Becomes::Fixed(_) => {}
@@ -288,7 +289,7 @@ impl Translation {
         Ok(())
     }
 
-    /// Takes over the value, if there is one and no reason not to.
+    /// Takes over the value, unless it's empty or there's a reason not to.
     fn take_unless(
         &mut self,
         reason: Option<String>,
@@ -308,7 +309,7 @@ impl Translation {
         Ok(())
     }
 
-    /// What several options are together, and what Blazar does without being told and ours does not.
+    /// Adds settings that depend on several options, and Blazar's defaults where ours differ.
     fn combine(&mut self, file: &File<'_>) {
         self.text("fleet", "openstack", "Blazar leases hosts of Nova");
         self.text("auth", "keystone", "[DEFAULT]auth_strategy");
@@ -374,7 +375,7 @@ impl Translation {
                 self.text(key, standard, format!("[DEFAULT]{name}, by Blazar's default"));
             }
         }
-        // Where tokens are not validated as a user of its own, it is the same user at the same Keystone.
+        // If tokens aren't validated as a separate user, it's the same user at the same Keystone.
         for (key, other) in
             [("keystone.auth_url", "openstack.auth_url"), ("keystone.ca_file", "openstack.ca_file")]
         {
@@ -409,7 +410,7 @@ impl Translation {
         }
     }
 
-    /// Has a setting be as another one, if it is not there.
+    /// Sets `key` to the value of `other`, unless `key` is set.
     fn copy(&mut self, key: &'static str, other: &'static str) {
         if let Some(setting) = self.settings.get(other).filter(|_| !self.settings.contains_key(key)) {
             let setting = setting.clone();
@@ -417,14 +418,14 @@ impl Translation {
         }
     }
 
-    /// Where notifications are published and heard, if they are.
+    /// The message bus, if Blazar publishes notifications or listens to Nova's.
     fn message_bus(&mut self, file: &File<'_>) {
         let sections = ["oslo_messaging_notifications", "DEFAULT"];
         let mut given = sections.into_iter().filter_map(|section| file.given(section, "transport_url"));
         if let Some(reason) = file.not_used_for(Use::Either) {
             self.notes.extend(given.map(|given| note(given, reason)));
         } else if let Some(given) = given.next() {
-            // It has a password in it, and is not read.
+            // The URL isn't read, because it contains a password.
             let origin = origin(given);
             self.text("message_bus.url_file", options::OF_BUS, format!("put {origin} into this file"));
             if !file.publishes() {
@@ -438,7 +439,7 @@ impl Translation {
         }
     }
 
-    /// Filters that Blazar ran, and what is only for those that it did not.
+    /// Filters that Blazar ran. Drops the token of the external service if that filter wasn't enabled.
     fn filters(&mut self, file: &File<'_>) {
         let enabled = file.filters();
         if let Some(given) = file.given("enforcement", "external_service_token")
@@ -464,7 +465,8 @@ impl Translation {
         }
     }
 
-    /// As a file of settings, with a comment at each that says where it is from, and at the end what has no counterpart.
+    /// The settings file. Each setting has a comment with its origin. Options without a counterpart are
+    /// listed at the end.
     pub(super) fn toml(&self) -> String {
         let mut text = format!(
             "# Settings of allot serve, from a blazar.conf. Limits that Blazar lacks keep their defaults: {} requests per\n\
@@ -506,7 +508,8 @@ impl Translation {
         text
     }
 
-    /// How many settings there are, how many options have no counterpart or are unusual, and how many are left to resolve.
+    /// Numbers of settings, of options without a counterpart, of unusual options, and of limits that must be
+    /// replaced.
     pub(super) fn summary(&self) -> String {
         let count = |number: usize, one: &str, many: &str| counted(number as u64, one, many);
         let summary = format!(
@@ -525,7 +528,7 @@ impl Translation {
 }
 
 impl Note {
-    /// For whoever reads standard error.
+    /// The note in one line, for standard error and the settings file.
     pub(super) fn told(&self) -> String {
         format!("line {}, {}: {}", self.line, self.option, self.what)
     }

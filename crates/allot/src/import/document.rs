@@ -1,4 +1,4 @@
-//! The table of `docs/from-blazar.md`.
+//! Checks the table of options in `docs/from-blazar.md`.
 #![cfg(test)]
 
 use std::fmt::Write;

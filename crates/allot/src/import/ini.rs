@@ -1,6 +1,7 @@
-//! Files of settings of `OpenStack`'s services: sections, `name = value`, and values that go on in indented lines.
+//! Configuration files of `OpenStack`'s services: sections, `name = value`, and values that continue in
+//! indented lines.
 
-/// An option that a file has.
+/// An option in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub section: String,
@@ -10,19 +11,19 @@ pub(super) struct Given {
     pub line: usize,
 }
 
-/// A line that is no part of such a file.
+/// An invalid line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Misplaced {
     pub line: usize,
     pub reason: &'static str,
 }
 
-/// Reads all options, in the order of the file, and passes over lines that are none. An option may be there several times.
+/// Parses all options, in the order of the file, and skips invalid lines. An option can occur several times.
 pub(super) fn parse(text: &str) -> (Vec<Given>, Vec<Misplaced>) {
     let mut found: Vec<Given> = Vec::new();
     let mut misplaced = Vec::new();
     let mut section: Option<String> = None;
-    // Whether an indented line would go on with the last option.
+    // Whether an indented line would continue the last option.
     let mut open = false;
     for (number, raw) in text.strip_prefix('\u{feff}').unwrap_or(text).lines().enumerate() {
         let line = number + 1;
@@ -31,7 +32,7 @@ pub(super) fn parse(text: &str) -> (Vec<Given>, Vec<Misplaced>) {
         if content.is_empty() {
             open = false;
         } else if raw.starts_with(['#', ';']) {
-            // A comment within a value does not end it.
+            // A comment within a value doesn't end the value.
         } else if raw.starts_with(char::is_whitespace) {
             match found.last_mut().filter(|_| open) {
                 Some(last) => {
@@ -43,7 +44,7 @@ pub(super) fn parse(text: &str) -> (Vec<Given>, Vec<Misplaced>) {
         } else if let Some(name) = content.strip_prefix('[') {
             open = false;
             let name = name.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty());
-            // What follows is not of the section before it.
+            // If the heading is invalid, the options below it must not count for the section above.
             section = name.map(str::to_owned);
             if name.is_none() {
                 pass_over("a section is written as [name]");
@@ -65,7 +66,7 @@ pub(super) fn parse(text: &str) -> (Vec<Given>, Vec<Misplaced>) {
     (found, misplaced)
 }
 
-/// The text between quotation marks, if it stands between two of a kind.
+/// Removes matching quotation marks around a value.
 fn unquoted(value: &str) -> &str {
     let within = |mark: char| value.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
     within('"').or_else(|| within('\'')).unwrap_or(value)

@@ -1,4 +1,4 @@
-//! `allot import`: what another service was told, as settings of ours, and what it has, as records of ours.
+//! `allot import`: takes over the configuration of another service as settings, and its data as records.
 
 mod blazar;
 mod blazar_conf;
@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::screen::screen;
 use crate::{client, config, shown};
 
-/// The longest file that is read, bytes: Blazar's own example has a hundredth of it.
+/// Maximum size of a file in bytes. Blazar's own example is a hundredth of that.
 const MOST_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Parser)]
@@ -50,7 +50,7 @@ enum Command {
     },
 }
 
-/// Why nothing is printed.
+/// Failure to read the file.
 #[derive(Debug, Error)]
 enum ImportError {
     #[error("cannot read {path}: {error}")]
@@ -112,6 +112,6 @@ fn blazar_conf(path: &Path) -> Result<blazar_conf::Translation, ImportError> {
     if bytes.len() as u64 > MOST_BYTES {
         return Err(ImportError::Long { path: path.to_owned() });
     }
-    // Comments may be in any encoding.
+    // Comments can be in any encoding.
     Ok(blazar_conf::translate(&String::from_utf8_lossy(&bytes)))
 }

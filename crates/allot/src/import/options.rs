@@ -1,64 +1,63 @@
-//! The options of `blazar.conf`, and what becomes of each. `docs/from-blazar.md` has the table.
+//! Options of `blazar.conf`, and how each is translated. `docs/from-blazar.md` has the table.
 //!
-//! Names and defaults are those that a running Blazar 18 lists of itself, with the options of its libraries, and those of
-//! Chameleon's Blazar and of the specification of preemptible instances.
+//! Names and defaults come from the list that a running Blazar 18 gives of itself and its libraries, from
+//! Chameleon's Blazar, and from the specification of preemptible instances.
 
-/// What becomes of an option.
+/// Translation of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Becomes {
-    /// It is that setting.
+    /// Becomes this setting.
     Setting(&'static str, Kind),
-    /// It is that setting, as long as that filter is enabled.
+    /// Becomes this setting if this filter is enabled.
     Filter(&'static str, Kind, &'static str),
-    /// It is that setting, as long as Blazar uses the message bus for that.
+    /// Becomes this setting if Blazar uses the message bus for this.
     Bus(Use, &'static str, Kind),
-    /// It goes into that setting together with others.
+    /// Becomes this setting together with other options.
     Part(&'static str),
-    /// It is to be in the file that the setting names, which is this one.
+    /// Belongs in a file: first the setting that names it, then its path.
     Secret(&'static str, &'static str),
-    /// It is always so; any other value is told.
+    /// The service always behaves as with this value. Any other value is reported.
     Fixed(&'static str),
-    /// Types of reservations, which are always there; others are told.
+    /// Plugins for types of reservations. Those in [`PLUGINS`] are always there, and others are reported.
     Plugins,
-    /// Nothing.
+    /// Has no counterpart.
     Nothing,
 }
 
-/// What Blazar uses a message bus for, besides speaking with itself.
+/// Purpose of Blazar's message bus, other than Blazar's internal calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// It publishes notifications.
+    /// Publishing notifications.
     Publishes,
-    /// It hears Nova's.
+    /// Listening to Nova's notifications.
     Hears,
-    /// One of the two.
     Either,
 }
 
-/// How a value is written.
+/// Format of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
     Number,
     Minutes,
-    /// Less than nothing means that there is none.
+    /// -1 means that the option isn't set. Other negative values are invalid.
     Seconds,
     List,
     Switch,
-    /// An interface of the catalog.
+    /// Interface in the service catalog: public, internal or admin.
     Interface,
-    /// What is done before the end of a lease.
+    /// Action before the end of a lease.
     BeforeEnd,
 }
 
-/// An option.
+/// An option of `blazar.conf`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub section: &'static str,
-    /// `*` stands for all others of the section.
+    /// `*` matches all other options of the section.
     pub name: &'static str,
     pub becomes: Becomes,
-    /// What there is to say about it; empty if nothing.
+    /// Remark for the operator, possibly empty.
     pub why: &'static str,
 }
 
@@ -70,13 +69,13 @@ use Becomes::{Bus, Filter, Fixed, Nothing, Part, Plugins, Secret, Setting};
 use Kind::{BeforeEnd, Interface, List, Minutes, Number, Seconds, Switch, Text};
 use Use::{Either, Hears, Publishes};
 
-/// The files that secrets are to be put into.
+/// Files in which operators must put the secrets.
 pub(super) const OF_NOVA: &str = "/etc/allot/nova.password";
 pub(super) const OF_KEYSTONE: &str = "/etc/allot/keystone.password";
 pub(super) const OF_BUS: &str = "/etc/allot/message-bus.url";
 const OF_SERVICE: &str = "/etc/allot/enforcement.token";
 
-/// Names of the filters that leases pass.
+/// Names of filters in `enabled_filters`.
 pub(super) const DURATION: &str = "MaxLeaseDurationFilter";
 pub(super) const EXTERNAL: &str = "ExternalServiceFilter";
 
@@ -89,7 +88,7 @@ const BUS_URL: Becomes = Part("message_bus.url_file");
 const HTTP_SERVER: &str = "see `[limits]`";
 const CATALOG: &str = "Keystone is named by its address";
 
-/// Plugins of Blazar whose reservations there are.
+/// Blazar's plugins for the types of reservations that the service has.
 pub(super) const PLUGINS: [&str; 4] = [
     "physical.host.plugin",
     "virtual.instance.plugin",
@@ -97,7 +96,6 @@ pub(super) const PLUGINS: [&str; 4] = [
     "virtual.floatingip.plugin",
 ];
 
-/// All of them.
 pub(super) const OPTIONS: &[Known] = &[
     known("DEFAULT", "host", Part("listen"), "a name is left out, since `listen` takes an IP address"),
     known("DEFAULT", "port", Part("listen"), ""),
@@ -363,13 +361,13 @@ pub(super) const OPTIONS: &[Known] = &[
     known("healthcheck", "*", Nothing, "see `/healthz` and `/readyz`"),
 ];
 
-/// The option of that name.
+/// The option of that name, or the `*` of its section.
 pub(super) fn find(section: &str, name: &str) -> Option<&'static Known> {
     let of_section = || OPTIONS.iter().filter(|known| known.section == section);
     of_section().find(|known| known.name == name).or_else(|| of_section().find(|known| known.name == "*"))
 }
 
-/// What a row of the table, and a comment, says of an option.
+/// Description of an option's translation, for the table and for comments in the settings file.
 pub(super) fn said(known: &Known) -> String {
     let setting = |key: &str, kind: Kind| match kind {
         Kind::Minutes => format!("`{key}`, from minutes"),

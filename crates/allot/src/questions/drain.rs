@@ -1,4 +1,4 @@
-//! `allot drain`: can these nodes be emptied, and how?
+//! `allot drain`: whether nodes can be emptied, and by which moves.
 
 use clap::Args;
 use cluster::{Cluster, NodeIdx};
@@ -48,7 +48,7 @@ pub(super) struct Arguments {
     source: SourceArguments,
 }
 
-/// Answers the question; whether everything can leave.
+/// Answers the question. Returns whether everything can leave the nodes.
 pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, QuestionError> {
     // Node names have no slashes.
     if let Some(path) = arguments.nodes.iter().find(|name| name.starts_with('/')) {
@@ -67,7 +67,7 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
     let plan = drain::drain(&mut cluster, &nodes, options);
     drop(progress);
     let answer = Answer { cluster: &cluster, nodes: &nodes, holds, purpose, plan: &plan };
-    // Where there is no file, there is no answer either.
+    // If the file can't be written, no answer is printed either.
     if let Some(path) = &arguments.save {
         let mut saved = cluster.clone();
         if purpose == Purpose::Retire {
@@ -81,7 +81,7 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
     Ok(plan.stays.is_empty())
 }
 
-/// What is on a node at first.
+/// Number of instances on a node before the moves.
 struct Holds {
     primaries: usize,
     secondaries: usize,
@@ -172,7 +172,7 @@ impl Answer<'_> {
         Ok(())
     }
 
-    /// What to do about instances that are planned for the nodes.
+    /// Remark on instances that are planned for the nodes. Empty if there are none.
     fn planned(&self) -> String {
         let planned = &self.plan.planned;
         if planned.is_empty() {
@@ -185,7 +185,7 @@ impl Answer<'_> {
         format!("; {count} {are} planned for {there} ({names}): give {them} other nodes first")
     }
 
-    /// Disks that the plan copies, MiB.
+    /// Size of all disks that the plan copies, in MiB.
     fn copied_mib(&self) -> i64 {
         let steps = self.plan.steps.iter().map(|s| &s.step);
         let copied = steps.filter(|s| print::copies_disks(self.cluster, s));
@@ -212,7 +212,7 @@ impl Answer<'_> {
         format!("{name} {what} {node}: {}{remedy}", stay.obstacle)
     }
 
-    /// What the operator can do about an obstacle.
+    /// Remedy for an obstacle, if the operator has one.
     fn remedy(&self, obstacle: &Obstacle) -> Option<&'static str> {
         Some(match obstacle {
             Obstacle::NotMirrored(_) if self.purpose == Purpose::Reboot => {

@@ -1,4 +1,4 @@
-//! `allot fit`: how many instances of a shape fit, and what would make room for more?
+//! `allot fit`: number of instances of a shape that fit, and changes that would make room for more.
 
 use std::cmp::Reverse;
 
@@ -54,7 +54,7 @@ pub(super) struct Arguments {
     source: SourceArguments,
 }
 
-/// Answers the question; whether as many fit as were asked for.
+/// Answers the question. Returns whether as many fit as requested.
 pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, QuestionError> {
     let cluster = arguments.source.load(io)?;
     let group = arguments.group.as_deref().map(|name| spec::group(&cluster, Some(name))).transpose()?;
@@ -78,7 +78,7 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
 
 struct Answer<'a> {
     cluster: &'a Cluster,
-    /// The only group asked about.
+    /// The group that the question is limited to.
     group: Option<GroupIdx>,
     shape: Shape,
     wanted: Option<usize>,
@@ -90,9 +90,9 @@ struct Answer<'a> {
 /// Nodes of an instance, primary first.
 type Pair = (NodeIdx, Option<NodeIdx>);
 
-/// At most so many nodes that could not be emptied are listed with their instances.
+/// Maximum number of stuck nodes that are listed with their instances.
 const STUCK_LISTED: usize = 3;
-/// At most so many places are listed.
+/// Maximum number of listed places.
 const PLACES_LISTED: usize = 20;
 
 impl Answer<'_> {
@@ -105,7 +105,7 @@ impl Answer<'_> {
         self.print_places(io)?;
         let Some(refusal) = &self.fit.refused else { return Ok(()) };
         writeln!(io.out, "\nWhat stops the next one:")?;
-        // Where no policy allows it, counts by node would only repeat that.
+        // If no policy allows the shape, counts by node would only repeat that.
         let is_told = !self.fit.outside_policy.is_empty() || !self.fit.unallocable.is_empty();
         if !self.fit.nearest.is_empty() || !is_told {
             writeln!(io.out, "  {}", print::refusal(self.cluster, refusal, self.group))?;
@@ -125,7 +125,7 @@ impl Answer<'_> {
         self.print_remedies(io)
     }
 
-    /// Why the capacity check refuses everything.
+    /// Lists the nodes that already fail the capacity check, which is why it refuses everything.
     fn print_stuck(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {
         for (node, instances) in self.fit.stuck.iter().take(STUCK_LISTED) {
             let died = print::died(self.cluster, &[*node]);
@@ -182,7 +182,7 @@ impl Answer<'_> {
         }
     }
 
-    /// Pairs of nodes (or nodes) and how many instances they take, the most first.
+    /// Pairs of nodes, or single nodes, with the number of instances that each takes. The most come first.
     fn places(&self) -> Vec<(Pair, usize)> {
         let tally = print::tally(self.fit.placed.iter().map(|p| (p.primary, p.secondary)));
         let mut places: Vec<(Pair, usize)> = tally.into_iter().collect();
@@ -279,7 +279,7 @@ impl Answer<'_> {
     }
 }
 
-/// What a node lacks, in words.
+/// Resources that a node lacks, in words.
 fn lacking(near: &Near) -> String {
     let Lack { memory_mib, disk_mib, vcpus, instance_spindles, spindles } = near.lack;
     let lacks: Vec<String> = [
@@ -332,7 +332,7 @@ struct Document<'a> {
     count: usize,
     /// Whether counting ended because no more fit.
     exact: bool,
-    /// Whether no other places would leave room for more than `count`.
+    /// Whether it's proven that no other placement fits more than `count`.
     proven: bool,
     places: Vec<PlaceEntry<'a>>,
     refused: Option<String>,
@@ -344,7 +344,7 @@ struct Document<'a> {
     remedies: Vec<RemedyEntry<'a>>,
 }
 
-/// A group whose policy does not allow the shape at all, and what it objects to.
+/// A group whose policy never allows the shape, with the bound that it violates.
 #[derive(Serialize)]
 struct OutsideEntry<'a> {
     group: &'a str,
@@ -386,7 +386,7 @@ impl<'a> NearEntry<'a> {
 
 #[derive(Serialize)]
 struct RemedyEntry<'a> {
-    /// How many more instances fit then.
+    /// Number of additional instances that fit after this change.
     more: usize,
     #[serde(flatten)]
     action: ActionEntry<'a>,

@@ -1,6 +1,6 @@
-//! Questions that administrators ask and no program of Ganeti answers: `drain`, `whatif`, `fit`.
+//! Questions of administrators that Ganeti's programs don't answer: `drain`, `whatif`, `fit`.
 //!
-//! Here are their command lines and what they print; the answers come from [`placement`].
+//! This module has their command lines and prints their answers, which come from [`placement`].
 
 mod drain;
 mod fit;
@@ -29,7 +29,6 @@ const NO: u8 = 1;
 /// Exit status: there is no answer, because the question, the input or the environment is wrong.
 const NO_ANSWER: u8 = 2;
 
-/// The words that begin a question.
 pub(crate) const NAMES: [&str; 3] = ["drain", "whatif", "fit"];
 
 #[derive(Debug, Parser)]
@@ -51,7 +50,7 @@ pub(crate) fn command() -> clap::Command {
     Line::command()
 }
 
-/// Why there is no answer.
+/// Reason why a question has no answer.
 #[derive(Debug, Error)]
 enum QuestionError {
     #[error(transparent)]
@@ -76,7 +75,7 @@ enum QuestionError {
     Document(#[from] serde_json::Error),
 }
 
-/// What a name denotes, if not exactly one thing.
+/// Complaint about a name that no item or several items of the cluster match.
 fn named(what: &str, found: &[String]) -> String {
     const SHOWN: usize = 5;
     match found {
@@ -118,7 +117,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     })
 }
 
-/// Prints an answer: one JSON document, or words for a person.
+/// Prints an answer as one JSON document or as text.
 fn tell<D: Serialize>(
     json: bool,
     document: impl FnOnce() -> D,

@@ -1,4 +1,4 @@
-//! Words and tables that the answers share.
+//! Phrases, tables and JSON that the answers share.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub(super) fn instance_names(cluster: &Cluster, instances: &[InstanceIdx]) -> St
     shortened(names.collect())
 }
 
-/// At most so many names are spelled out in a sentence.
+/// Maximum number of names in a sentence.
 const NAMES_IN_A_SENTENCE: usize = 8;
 
 /// Names of nodes; the rest of a long list is counted.
@@ -59,7 +59,7 @@ fn shortened(mut names: Vec<String>) -> String {
     list(&names)
 }
 
-/// That one of some nodes died: `n1 died`, `one of n1 and n2 died`.
+/// Clause about the death of one of these nodes: `n1 died`, `one of n1 and n2 died`.
 pub(super) fn died(cluster: &Cluster, nodes: &[NodeIdx]) -> String {
     let names = names(cluster, nodes);
     if nodes.len() == 1 { format!("{names} died") } else { format!("one of {names} died") }
@@ -89,7 +89,7 @@ pub(super) fn pair(cluster: &Cluster, (primary, secondary): (NodeIdx, Option<Nod
     }
 }
 
-/// The table of the steps of a plan; the score and the counts are those after the step.
+/// Table of a plan's steps. The score and the counts are those after each step.
 pub(super) fn steps(cluster: &Cluster, steps: &[DrainStep]) -> String {
     let row = |(position, DrainStep { step, health }): (usize, &DrainStep)| {
         let copied = if copies_disks(cluster, step) {
@@ -125,7 +125,8 @@ pub(super) fn steps(cluster: &Cluster, steps: &[DrainStep]) -> String {
     table(&columns, &rows, &numeric, &Style::of_output(Format::Table, None, false))
 }
 
-/// A table. If a terminal is too narrow for it, prose is broken between words and columns are hidden in their order.
+/// A table. If a terminal is too narrow, prose wraps between words and columns are hidden in the order that
+/// they define.
 pub(super) fn table(columns: &[Column], rows: &[Vec<String>], numeric: &[bool], style: &Style) -> String {
     let headings: Vec<&str> = columns.iter().map(Column::heading).collect();
     let whole = format_table(Some(&headings), rows, numeric, 1);
@@ -155,7 +156,7 @@ pub(super) fn command_lines(cluster: &Cluster, steps: &[DrainStep]) -> Vec<Strin
     commands::readable(&lines).map(str::to_owned).collect()
 }
 
-/// The health of nodes in a document.
+/// Health of nodes, in JSON.
 #[derive(Debug, Serialize)]
 pub(super) struct HealthEntry<'a> {
     pub score: f64,
@@ -179,7 +180,7 @@ pub(super) fn node_names(cluster: &Cluster, (primary, secondary): (NodeIdx, Opti
     std::iter::once(primary).chain(secondary).map(|n| cluster.node(n).name.as_str()).collect()
 }
 
-/// A move in a document.
+/// A move, in JSON.
 #[derive(Debug, Serialize)]
 pub(super) struct MoveEntry<'a> {
     instance: &'a str,
@@ -205,7 +206,7 @@ impl<'a> MoveEntry<'a> {
     }
 }
 
-/// A step of a plan in a document; the score and the counts are those after it.
+/// A step of a plan, in JSON. The score and the counts are those after the step.
 #[derive(Debug, Serialize)]
 pub(super) struct StepEntry<'a> {
     #[serde(flatten)]
@@ -236,7 +237,7 @@ pub(super) fn shape(shape: &Shape) -> String {
     )
 }
 
-/// The shape of an instance in a document.
+/// Shape of an instance, in JSON.
 #[derive(Debug, Serialize)]
 pub(super) struct ShapeEntry {
     disk_mib: i64,
@@ -258,7 +259,7 @@ impl ShapeEntry {
     }
 }
 
-/// Why placements were refused, the most frequent reason first.
+/// Reasons for refused placements, the most frequent first.
 pub(super) fn failures(failures: &Failures) -> String {
     let mut reasons: Vec<_> = failures.reasons().collect();
     reasons.sort_by_key(|(_, count)| Reverse(*count));
@@ -269,16 +270,16 @@ pub(super) fn failures(failures: &Failures) -> String {
     reasons.iter().map(reason).collect::<Vec<_>>().join(", ")
 }
 
-/// At most so many instances that find no place are named.
+/// Maximum number of instances without a place that are named.
 const WITHOUT_PLACE_NAMED: usize = 3;
 
-/// Instances that find no place, each with what the policy has against it, or else with its memory.
+/// Instances that find no place. Each has the objection of the policy, or else its memory.
 pub(super) fn without_place(cluster: &Cluster, instances: &[InstanceIdx]) -> String {
     let describe = |index: &InstanceIdx| {
         let instance = cluster.instance(*index);
         let name = cluster.alias(&instance.name);
         let node = cluster.node(instance.primary);
-        // Only what would be created again has to comply.
+        // Only instances that would be created again must comply with the policy.
         let is_created =
             matches!(instance.template, DiskTemplate::Plain | DiskTemplate::File | DiskTemplate::Block);
         let policy = &cluster.group(node.group).policy;
@@ -294,11 +295,11 @@ pub(super) fn without_place(cluster: &Cluster, instances: &[InstanceIdx]) -> Str
     list(&named)
 }
 
-/// Why no more instances find a place, in the group `only` if there is one.
+/// Reason why no more instances find a place. `only` is the group that the question is limited to.
 pub(super) fn refusal(cluster: &Cluster, refusal: &Refusal, only: Option<GroupIdx>) -> String {
     match refusal {
         Refusal::NoTargets(error) => {
-            // A group that is named takes instances even if it is unallocable.
+            // A group that is named takes instances even if it's unallocable.
             let is_closed = |node: &&Node| {
                 let policy = cluster.group(node.group).alloc_policy;
                 only.is_none() && node.online() && policy == AllocPolicy::Unallocable
@@ -312,13 +313,13 @@ pub(super) fn refusal(cluster: &Cluster, refusal: &Refusal, only: Option<GroupId
     }
 }
 
-/// What a node has in all, in words.
+/// Total resources of a node, in words.
 pub(super) fn node_shape(node: &Node) -> String {
     let (disk, memory) = (size(node.total_disk as i64), size(node.total_memory_mib()));
     format!("{disk} disk, {memory} memory, {} CPUs", fixed(node.total_cpus, 0))
 }
 
-/// Each value once, in ascending order, and how often it occurs.
+/// Number of occurrences of each value, in ascending order of the values.
 pub(super) fn tally<T: Ord>(values: impl Iterator<Item = T>) -> BTreeMap<T, usize> {
     let mut counts = BTreeMap::new();
     for value in values {

@@ -1,4 +1,4 @@
-//! Where the cluster comes from, and how it is looked at: options that all questions have, spelled as those of
+//! Options that select the cluster and configure how it's evaluated. All questions have them, spelled as in
 //! Ganeti's programs.
 
 use clap::Args;
@@ -73,7 +73,7 @@ pub(super) struct RuleArguments {
 }
 
 impl RuleArguments {
-    /// The same as options of the core, for requests that name `group`.
+    /// Options of the placement core, for requests that name `group`.
     pub(super) fn options(&self, group: Option<GroupIdx>) -> CapacityOptions {
         CapacityOptions {
             capacity_checks: !self.no_capacity_checks,
@@ -99,7 +99,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl SourceArguments {
-    /// The same as the options of Ganeti's programs.
+    /// Converts to the options of Ganeti's programs.
     fn options(&self) -> Result<Options, QuestionError> {
         let socket = |path: &String| match path.as_str() {
             "" => LuxiSocket::Default,
@@ -108,7 +108,7 @@ impl SourceArguments {
         let n1_initial = match self.n1_initial.as_deref() {
             Some("reported") => InitialN1::Reported,
             Some(_) => InitialN1::Recorded,
-            // Another default than the programs' own: a state is judged alike before and after a change.
+            // Not the default of the programs: a state must be judged the same way before and after a change.
             None => environment::initial_n1()?.unwrap_or(InitialN1::Recorded),
         };
         Ok(Options {
@@ -129,7 +129,7 @@ impl SourceArguments {
         })
     }
 
-    /// The cluster, with the options applied.
+    /// Loads the cluster and applies the options.
     pub(super) fn load(&self, io: &mut Io<'_>) -> Result<Cluster, QuestionError> {
         let options = self.options()?;
         let mut cluster = source::load(&options, io)?;
@@ -137,7 +137,7 @@ impl SourceArguments {
         Ok(cluster)
     }
 
-    /// The cluster with other nodes and instances, with the same options applied.
+    /// Changes nodes and instances of the cluster, and applies the same options again.
     pub(super) fn reshape(&self, cluster: &Cluster, changes: &Changes) -> Result<Cluster, QuestionError> {
         let options = self.options()?;
         let reshaped = changes.reshape(cluster, &source::load_options(&options));
@@ -147,14 +147,14 @@ impl SourceArguments {
     }
 }
 
-/// The arguments with a socket that is attached to `-L`, as Ganeti's programs take it, written out as `--luxi=SOCKET`:
-/// the parser takes it to be attached by `=` only.
+/// Rewrites a socket that is attached to `-L`, as Ganeti's programs take it, to `--luxi=SOCKET`. The parser
+/// accepts it only after `=`.
 pub(super) fn with_attached_socket(arguments: &[String]) -> impl Iterator<Item = String> {
     let mut options = true;
     arguments.iter().flat_map(move |word| {
         options &= word != "--";
         let written_out = || {
-            // Switches may stand before it, as in `-CL/path`.
+            // Switches can precede it, as in `-CL/path`.
             let (switches, socket) = word.strip_prefix('-').filter(|_| options)?.split_once('L')?;
             let attached = switches.chars().all(|switch| switch == 'C') && !socket.is_empty();
             let socket = socket.strip_prefix('=').unwrap_or(socket);
@@ -168,7 +168,7 @@ pub(super) fn with_attached_socket(arguments: &[String]) -> impl Iterator<Item =
     })
 }
 
-/// The position of the only one of `names` that is `wanted`, or else that begins with these components.
+/// Position of the only name that is `wanted`, or else of the only one that begins with its components.
 fn the_only<'a>(
     names: impl Iterator<Item = &'a String>,
     wanted: &str,
@@ -190,12 +190,11 @@ fn the_only<'a>(
     }
 }
 
-/// The instance of that name.
 pub(super) fn instance(cluster: &Cluster, name: &str) -> Result<InstanceIdx, QuestionError> {
     the_only(cluster.instances.iter().map(|i| &i.name), name, "instance").map(InstanceIdx::from_usize)
 }
 
-/// The nodes of these names, ascending.
+/// Nodes by name, ascending, each once.
 pub(super) fn nodes(cluster: &Cluster, names: &[String]) -> Result<Vec<NodeIdx>, QuestionError> {
     let find = |name: &String| {
         the_only(cluster.nodes.iter().map(|n| &n.name), name, "node").map(NodeIdx::from_usize)
@@ -206,7 +205,7 @@ pub(super) fn nodes(cluster: &Cluster, names: &[String]) -> Result<Vec<NodeIdx>,
     Ok(nodes)
 }
 
-/// Writes the cluster as it stands to a file in the text format.
+/// Writes the cluster in its current state to a file in the text format.
 pub(super) fn save(mut cluster: Cluster, path: &str) -> Result<(), QuestionError> {
     cluster.settle_reports();
     Ok(saving::write(path, &saving::whole(&cluster))?)

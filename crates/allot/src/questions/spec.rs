@@ -1,4 +1,4 @@
-//! Sizes and shapes as they are written on the command line; units as those of `hspace`.
+//! Sizes and shapes on the command line. Units are those of `hspace`.
 
 use cluster::{Cluster, DiskTemplate, GroupIdx, Node, Policy};
 use htools::data::LARGEST;
@@ -7,7 +7,7 @@ use placement::capacity::Shape;
 use placement::whatif::{NewNodes, Resize};
 use thiserror::Error;
 
-/// What is wrong with a specification.
+/// Mistake in a specification.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum SpecError {
     #[error("'{text}': expected {expected}")]
@@ -26,10 +26,10 @@ pub(super) enum SpecError {
     NoTemplate,
 }
 
-/// No more nodes or instances are made up by one specification.
+/// Maximum number of nodes or instances that one specification adds.
 const MOST_NEW: i64 = 100_000;
 
-/// Reads the parts of one specification.
+/// Parser for the fields of a specification.
 struct Parts<'a> {
     text: &'a str,
 }
@@ -62,8 +62,8 @@ impl Parts<'_> {
     }
 }
 
-/// The disk template of that name. If none is given, of those that the policy allows the one that most instances of the
-/// cluster have, or else the first; one that has disks, if a disk is asked for.
+/// The disk template of that name. Without a name, the template that the policy allows and most instances of
+/// the cluster have, or else the first one allowed. If there is a disk, the template must have disks.
 pub(super) fn template(
     name: Option<&str>,
     cluster: &Cluster,
@@ -77,11 +77,11 @@ pub(super) fn template(
     let allowed: Vec<DiskTemplate> = policy.disk_templates.iter().copied().filter(stores).collect();
     let users =
         |template: &DiskTemplate| cluster.instances.iter().filter(|i| i.template == *template).count();
-    // Of equally frequent ones the first: `max_by_key` would take the last.
+    // On a tie, the first one wins: `max_by_key` alone would take the last.
     allowed.iter().rev().copied().max_by_key(users).ok_or(SpecError::NoTemplate)
 }
 
-/// The disk in a specification whose first field it is, MiB.
+/// First field of a specification: the disk, in MiB.
 pub(super) fn disk(text: &str) -> Result<i64, SpecError> {
     Parts { text }.size("disk", text.split(',').next().unwrap_or_default())
 }

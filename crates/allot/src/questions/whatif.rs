@@ -1,4 +1,4 @@
-//! `allot whatif`: what a cluster would be like after changes.
+//! `allot whatif`: a cluster before and after changes.
 
 mod document;
 mod rescue;
@@ -66,7 +66,6 @@ pub(super) struct Arguments {
     source: SourceArguments,
 }
 
-/// Answers the question.
 pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, QuestionError> {
     let mut before = arguments.source.load(io)?;
     let changes = changes(arguments, &before)?;
@@ -81,7 +80,7 @@ pub(super) fn answer(arguments: &Arguments, io: &mut Io<'_>) -> Result<bool, Que
     let then = Summary::of(&mut after, &shapes, arguments.limit, changes.rules);
     drop(progress);
     let answer = Answer { before: &before, after: &after, changes: &changes, enacted: &enacted, now, then };
-    // Where there is no file, there is no answer either.
+    // If the file can't be written, no answer is printed either.
     if let Some(path) = &arguments.save {
         source::save(after.clone(), path)?;
     }
@@ -121,11 +120,11 @@ fn changes(arguments: &Arguments, cluster: &Cluster) -> Result<Changes, Question
     })
 }
 
-/// The sizes that room is counted for: the policy's standard, and its largest if that is another.
+/// Sizes for which room is counted: the policy's standard, and its largest if that differs.
 fn shapes(arguments: &Arguments, cluster: &Cluster) -> Result<Vec<Shape>, QuestionError> {
     let policy = &cluster.policy;
     let template = spec::template(arguments.disk_template.as_deref(), cluster, policy, policy.std.disk_size)?;
-    // Intervals of a policy are in any order.
+    // The intervals of a policy have no particular order.
     let largest = policy.minmax.iter().map(|pair| &pair.max);
     let largest = largest.max_by_key(|max| (max.memory_size, max.disk_size, max.cpu_count));
     let specs = std::iter::once(&policy.std).chain(largest);
@@ -144,7 +143,7 @@ struct Answer<'a> {
     then: Summary,
 }
 
-/// At most so many components of the score are listed.
+/// Maximum number of listed components of the score.
 const COMPONENTS_LISTED: usize = 5;
 
 impl Answer<'_> {
@@ -291,7 +290,8 @@ impl Answer<'_> {
         Ok(())
     }
 
-    /// What is broken afterwards and was not before; indices may differ, names do not.
+    /// Violations after the changes that didn't exist before. They're matched by name, because indices can
+    /// differ.
     fn new_violations(&self) -> Vec<(&str, &Violation)> {
         let before: Vec<(&str, std::mem::Discriminant<Violation>)> = self
             .now
@@ -313,7 +313,7 @@ fn offender(cluster: &Cluster, who: Offender) -> &str {
     }
 }
 
-/// The number of instances that fit; marked where counting ended at the limit.
+/// Number of instances that fit, with `+` if counting ended at the limit.
 fn counted(room: &Room) -> String {
     let more = if room.refused.is_none() { "+" } else { "" };
     format!("{}{more}", room.count)

@@ -1,4 +1,4 @@
-//! The parts of the service, made as the configuration says.
+//! Assembles the service from its configuration.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,13 +26,13 @@ use super::keystone;
 use super::listeners;
 use crate::config::{AuthChoice, Configuration, DatabaseChoice, Energy, FleetChoice, TimingChoice, Tls};
 
-/// Hosts or steps that a line of the log names.
+/// Maximum number of hosts or steps that a log line names.
 const SHOWN: usize = 12;
 
-/// The service with all that it needs.
+/// The service with everything that it needs to run.
 pub(crate) struct Assembly {
     service: Arc<Service>,
-    /// To be closed at the end.
+    /// Closed when the service stops.
     database: Database,
     app: App,
     listener: std::net::TcpListener,
@@ -42,7 +42,7 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    /// Makes all parts and takes the address; nothing runs yet.
+    /// Creates all parts and binds the address. Nothing runs yet.
     pub(crate) async fn new(
         configuration: &Configuration,
         clock: Arc<dyn Clock>,
@@ -63,7 +63,7 @@ impl Assembly {
         Self::with_machines(configuration, clock, &machines).await
     }
 
-    /// The same with a certain simulated fleet, if the fleet is one.
+    /// Like [`Self::new`], but with these machines if the fleet is simulated.
     pub(crate) async fn with_machines(
         configuration: &Configuration,
         clock: Arc<dyn Clock>,
@@ -105,12 +105,11 @@ impl Assembly {
         &self.app
     }
 
-    /// What clients call it.
     pub(crate) fn url(&self) -> String {
         format!("http{}://{}", if self.encrypted { "s" } else { "" }, self.address)
     }
 
-    /// Says in the log where it can be reached, and what there is to begin with.
+    /// Logs the URL and, while no host can be leased, the machines that could be added.
     pub(crate) fn announce(&self) {
         let url = self.url();
         tracing::info!(url, "serving leases");
@@ -122,8 +121,9 @@ impl Assembly {
         }
     }
 
-    /// Serves requests and carries leases out until it is told to stop. Tasks that the service depends on go on after
-    /// their own failures; if one ends all the same, the service ends with an error, so that it is started again.
+    /// Serves requests and carries out leases until it's told to stop. Tasks that the service depends on
+    /// continue after their own failures. If one ends anyway, the service ends with an error, so that it's
+    /// started again.
     pub(crate) async fn run(self, stop: watch::Receiver<bool>) -> Result<(), ServeError> {
         let (ended, loop_stop) = watch::channel(false);
         let app = self.app.clone();
@@ -147,7 +147,7 @@ impl Assembly {
             served = server::serve(self.app, self.listener, stop) => served.map_err(ServeError::from),
             () = task_lost(&mut tasks) => Err(ServeError::TaskLost),
         };
-        // Requests may still have given the loop something to do; it is told to stop after them.
+        // The last requests may have given the loop work, so it's told to stop after them.
         ended.send_replace(true);
         while served.is_ok()
             && let Some(ended) = tasks.join_next().await
@@ -161,7 +161,7 @@ impl Assembly {
     }
 }
 
-/// Logs the steps that the service waits for when it is told to stop.
+/// Logs the steps that the service still waits for after it's told to stop.
 async fn log_last_steps(service: Arc<Service>, mut stop: watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         return;
@@ -177,7 +177,7 @@ async fn log_last_steps(service: Arc<Service>, mut stop: watch::Receiver<bool>) 
     tracing::warn!(steps, hooks, %until, hint, "waiting for steps");
 }
 
-/// The first of these; the rest is counted.
+/// The first names, and the number of the remaining ones.
 fn shortened(mut names: Vec<String>) -> String {
     let more = names.len().saturating_sub(SHOWN);
     names.truncate(SHOWN);
@@ -185,12 +185,12 @@ fn shortened(mut names: Vec<String>) -> String {
     names.join(", ") + &more
 }
 
-/// Which task has returned.
+/// A task that has returned.
 #[derive(Debug, PartialEq)]
 enum TaskEnd {
-    /// The one that carries leases out. It returns only when it is told to.
+    /// The loop that carries out leases. It only returns when it's told to.
     Loop,
-    /// One that may have had nothing to do.
+    /// A task that returns early if it has nothing to do.
     Other,
 }
 
@@ -199,7 +199,7 @@ async fn task_lost(tasks: &mut JoinSet<TaskEnd>) {
     while let Some(Ok(TaskEnd::Other)) = tasks.join_next().await {}
 }
 
-/// What has to be closed of a store.
+/// Handle to close the store with.
 enum Database {
     File(Arc<SqliteStore>),
     Server(Arc<PostgresStore>),
@@ -220,7 +220,7 @@ impl Database {
     }
 }
 
-/// The store, and once more to be closed.
+/// Opens the store. Also returns the handle to close it with.
 async fn store(choice: &DatabaseChoice) -> Result<(Arc<dyn Store>, Database), AssemblyError> {
     match choice {
         DatabaseChoice::Sqlite(path) => {
@@ -243,13 +243,12 @@ async fn store(choice: &DatabaseChoice) -> Result<(Arc<dyn Store>, Database), As
     }
 }
 
-/// The name of the machine. Services of the same name give up each other's claims when they start, so those of
-/// different machines have different ones unless they are told otherwise.
+/// Name of the machine, which is the default name of its service. When a service starts, it gives up the
+/// claims of services with the same name, so services on different machines need different names.
 fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Settings of the service.
 pub(super) fn settings(configuration: &Configuration) -> Settings {
     let mut settings = configuration.service.clone();
     settings.usual_leases = authenticates(configuration).then_some(Settings::USUAL_LEASES);
@@ -267,7 +266,7 @@ pub(super) fn settings(configuration: &Configuration) -> Settings {
     settings.quotas.preemptible_usage = configuration.preemptible.usage_limit.map(usage_limit);
     match configuration.fleet {
         FleetChoice::OpenStack => {
-            // Servers are started past this service, which cannot spread them.
+            // Servers aren't started through this service, so it can't spread them.
             settings.rules.hints.enabled.remove(&Hint::Group);
             settings.open_pool = configuration.openstack.open_pool;
             settings.preemptible_by_project = false;
@@ -277,7 +276,7 @@ pub(super) fn settings(configuration: &Configuration) -> Settings {
     settings
 }
 
-/// The error if preemptible instances would be asked to leave as soon as they run.
+/// Fails if preemptible instances would be asked to leave as soon as they run.
 pub(super) fn check_lifetime(configuration: &Configuration) -> Result<(), AssemblyError> {
     let Settings { plan_rules, preemption, .. } = &configuration.service;
     let notices = preemption.classes.iter().map(Class::notice);
@@ -288,7 +287,7 @@ pub(super) fn check_lifetime(configuration: &Configuration) -> Result<(), Assemb
     AssemblyError::check(is_wrong.then(|| reason.to_owned()).into_iter().collect())
 }
 
-/// What of the rules of hand-over follows from others.
+/// Derives rules of the handover from other settings.
 fn plan_rules(settings: &mut Settings, margin: SignedDuration) {
     let (rules, preemption) = (&mut settings.plan_rules, &settings.preemption);
     let notices = preemption.classes.iter().map(Class::notice);
@@ -309,23 +308,22 @@ fn energy(settings: &mut EnergySettings, energy: &Energy) {
     settings.repack_watt_hours = energy.repack.then_some(energy.repack_watt_hours);
 }
 
-/// One less than there are processors, unless it is configured: the loop and the write lock need one.
+/// By default, one less than there are processors: the loop and the write lock need one.
 fn decisions_at_once(configuration: &Configuration) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     configuration.decisions_at_once.unwrap_or_else(|| processors() - 1).max(1)
 }
 
-/// As many as are due may be carried out at once, within what the fleet bears.
+/// Maximum number of steps at once. The default is as high as the fleet can bear.
 fn steps_at_once(configuration: &Configuration) -> usize {
     configuration.steps_at_once.unwrap_or(match configuration.fleet {
         FleetChoice::Hooks(_) => 256,
-        // Each is some ten requests, and Nova's API has few workers.
+        // Each step takes about ten requests, and Nova's API has few workers.
         FleetChoice::OpenStack => 32,
         FleetChoice::Simulated => 1024,
     })
 }
 
-/// Settings of the server.
 pub(super) fn server_config(configuration: &Configuration) -> Result<server::Config, AssemblyError> {
     let mut config = configuration.server.clone();
     config.tls = tls(&configuration.tls)?;
@@ -356,19 +354,20 @@ pub(super) fn tls(tls: &Tls) -> Result<Option<TlsConfig>, AssemblyError> {
     }
 }
 
-/// This program. Separate processes of it answer questions about clusters, and act as helpers of child processes.
+/// Path of this program. Separate processes of it answer questions about clusters, and act as helpers of
+/// child processes.
 pub(super) fn program() -> Option<PathBuf> {
-    // Where there is such a link, it stands for the program that runs even if another is in its place by now.
+    // This link leads to the running program, even if its file has been replaced.
     let link = PathBuf::from("/proc/self/exe");
     if link.exists() { Some(link) } else { std::env::current_exe().ok() }
 }
 
-/// Whether clients show who they are.
+/// Whether clients authenticate.
 fn authenticates(configuration: &Configuration) -> bool {
     !configuration.auth.iter().all(|choice| matches!(choice, AuthChoice::None))
 }
 
-/// Whether others may come in, and nothing but a number limits what they may have.
+/// Whether clients authenticate, but only the default number of leases limits them.
 fn quotas_are_missing(configuration: &Configuration) -> bool {
     let Settings { rules, quotas, .. } = &configuration.service;
     let LeaseQuota { leases, hosts, host_hours, instances } = rules.enforcement.quota;
@@ -378,7 +377,7 @@ fn quotas_are_missing(configuration: &Configuration) -> bool {
     authenticates(configuration) && quotas.iter().all(Option::is_none) && !asked
 }
 
-/// The methods that were chosen, and the files that they need.
+/// Sets the chosen methods of authentication, and the files that they need.
 pub(super) fn methods(config: &mut AuthConfig, configuration: &Configuration) -> Result<(), AssemblyError> {
     config.methods.clear();
     for choice in &configuration.auth {

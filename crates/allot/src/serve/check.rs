@@ -19,7 +19,7 @@ use super::hooks_file::HooksFile;
 use super::{files, keystone, listeners};
 use crate::config::{Configuration, DatabaseChoice, FleetChoice, Mistake, Values};
 
-/// Settings that a login at a cloud depends on, in the section of the cloud.
+/// Settings that a login at a cloud depends on, without the section of the cloud.
 const LOGIN: [&str; 10] = [
     "auth_url",
     "username",
@@ -40,9 +40,9 @@ pub(super) struct Report {
     pub warnings: Vec<String>,
 }
 
-/// Mistakes in the settings, in the files that they name, and in access to the database and the cloud, which are only read. A
-/// check is skipped only if a mistake leaves a setting unknown that it depends on. The address to listen on isn't tried, since
-/// the service may be running.
+/// Finds mistakes in the settings, in the files that they name, and in access to the database and the cloud,
+/// which are only read. A check is skipped only if it depends on a setting that a mistake leaves unknown. The
+/// address to listen on isn't tried, since the service may be running.
 pub(super) async fn report(values: &Values) -> Report {
     let (configuration, wrong) = Configuration::read(values);
     let mut found = Mistakes { values, wrong: &wrong, found: Vec::new(), warnings: Vec::new() };
@@ -60,7 +60,7 @@ pub(super) async fn report(values: &Values) -> Report {
 
 struct Mistakes<'a> {
     values: &'a Values,
-    /// Those in the settings themselves.
+    /// Mistakes in the settings themselves.
     wrong: &'a [Mistake],
     found: Vec<String>,
     /// Warnings about users and tokens.
@@ -68,8 +68,8 @@ struct Mistakes<'a> {
 }
 
 impl Mistakes<'_> {
-    /// Adds an error, a mistake a line. Each mistake is added once, even if several checks find it: the message bus, for
-    /// example, has two uses.
+    /// Adds an error with one mistake per line. Each mistake is added once, even if several checks find it:
+    /// the message bus, for example, has two uses.
     fn add(&mut self, error: &dyn std::fmt::Display) {
         for mistake in error.to_string().lines().map(|line| self.values.located(line)) {
             if !self.found.contains(&mistake) {
@@ -92,7 +92,8 @@ impl Mistakes<'_> {
         known && self.knows(&["region"])
     }
 
-    /// Certificates, files of users, tokens and rules, and who is told or asked of leases.
+    /// Checks certificates, the files of users, tokens and rules, the receivers of notifications, and the
+    /// external service.
     fn of_server(&mut self, configuration: &Configuration) {
         let mut config = configuration.server.clone();
         if self.knows(&["tls"]) {
@@ -224,7 +225,7 @@ impl Mistakes<'_> {
         }
     }
 
-    /// Whether the service can log in.
+    /// Logs in. Returns whether that worked.
     async fn of_login(&mut self, section: &str, cloud: Cloud) -> bool {
         let session = match Session::new(cloud, Arc::new(RandomIds)) {
             Ok(session) => session,

@@ -1,4 +1,5 @@
-//! Where nothing is said, the settings are what the crates that use them have by default, but for what is computed.
+//! Checks that settings which aren't given have the defaults of the crates that use them, except for computed
+//! ones.
 #![cfg(test)]
 
 use std::fmt::Debug;
@@ -20,7 +21,7 @@ fn an_empty_file_is_the_default() {
     same(&read, &Configuration::default());
 }
 
-/// That both are the same in every part; the lines that are not are named.
+/// Asserts that both are equal, and names the lines that differ.
 fn same(read: &impl Debug, usual: &impl Debug) {
     let (read, usual) = (format!("{read:#?}"), format!("{usual:#?}"));
     let other = |(read, usual): &(&str, &str)| read != usual;
@@ -35,7 +36,7 @@ fn the_server_has_its_own_defaults() {
     let mut read = server_config(&unsaid()).expect("defaults");
     assert!(!read.settings.is_empty() && read.placement.program.is_some());
     (read.settings, read.placement.program) = (Vec::new(), None);
-    // As many as the machine allows open files for.
+    // Lowered to the number of files that the process can open.
     let connections = (read.limits.connections, read.limits.connections_per_address);
     assert!(connections <= (usual.limits.connections, usual.limits.connections_per_address));
     (read.limits.connections, read.limits.connections_per_address) =
@@ -47,13 +48,13 @@ fn the_server_has_its_own_defaults() {
 fn the_service_has_its_own_defaults() {
     let usual = Settings::default();
     let mut read = settings(&unsaid());
-    // These are up to the machine and to the fleet.
+    // These depend on the machine and on the fleet.
     read.holder = usual.holder.clone();
     (read.steps_at_once, read.decisions_at_once) = (usual.steps_at_once, usual.decisions_at_once);
-    // And these follow from other settings.
+    // These are derived from other settings.
     read.plan_rules.longest_notice = usual.plan_rules.longest_notice;
     read.plan_rules.clear_ahead = usual.plan_rules.clear_ahead;
-    // Rules by themselves move nobody; a service does.
+    // Rules alone don't move guests, but a service does.
     assert_eq!(std::mem::take(&mut read.plan_rules.moving_time), SignedDuration::from_mins(5));
     same(&read, &usual);
 }

@@ -1,4 +1,4 @@
-//! Why the service does not run.
+//! Errors that keep the service from running.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,74 +9,56 @@ use thiserror::Error;
 
 use crate::config::ConfigError;
 
-/// Why the service does not run.
+/// Reason why the service doesn't run.
 #[derive(Debug, Error)]
 pub(crate) enum ServeError {
-    /// A setting.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A part does not work.
     #[error(transparent)]
     Assembly(#[from] AssemblyError),
-    /// The log.
     #[error("--log-level {level:?}: {reason}")]
-    Log {
-        /// What was asked for.
-        level: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The sockets.
+    Log { level: String, reason: String },
     #[error(transparent)]
     Server(#[from] server::ServeError),
-    /// The operating system.
     #[error("cannot run: {0}")]
     System(#[from] io::Error),
-    /// A task that the service depends on.
+    /// A task that the service depends on has ended.
     #[error("a task of the service has ended unexpectedly; the log says where")]
     TaskLost,
 }
 
-/// Why a part does not work.
+/// Reason why a part of the service doesn't work.
 #[derive(Debug, Error)]
 pub(crate) enum AssemblyError {
-    /// The database.
     #[error(transparent)]
     Database(#[from] store_sqlite::OpenError),
-    /// The same in PostgreSQL.
     #[error(transparent)]
     Postgres(#[from] store_postgres::OpenError),
-    /// What it holds.
     #[error(transparent)]
     Service(#[from] OpenError),
-    /// The simulated fleet's file.
+    /// State file of the simulated fleet.
     #[error(transparent)]
     Simulated(#[from] StateError),
-    /// The cloud.
     #[error("openstack: {0}")]
     Cloud(#[from] openstack::SetupError),
-    /// A file that a setting names.
+    /// A file that a setting names can't be read.
     #[error("{setting}: cannot read {path}: {error}")]
     Unreadable {
         /// Key of the setting.
         setting: &'static str,
-        /// The file.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
-    /// A file that a setting names.
+    /// A file that a setting names has a mistake.
     #[error("{path}, {reason}")]
     Form {
-        /// The file.
         path: PathBuf,
-        /// The line, and what is wrong there.
+        /// Line and description of the mistake.
         reason: String,
     },
     /// Settings that are missing or contradict each other. Each mistake begins with the key of one of them.
     #[error("{}", .0.join("\n"))]
     Settings(Vec<String>),
-    /// Settings of the server.
     #[error(transparent)]
     Server(#[from] server::ConfigError),
 }
@@ -88,7 +70,7 @@ impl AssemblyError {
     }
 }
 
-/// A file that a setting names.
+/// Reads a file that a setting names.
 pub(super) fn read(setting: &'static str, path: &Path) -> Result<String, AssemblyError> {
     std::fs::read_to_string(path).map_err(|error| AssemblyError::Unreadable {
         setting,

@@ -1,4 +1,4 @@
-//! Files of the service: how many may be open, and secrets that others can read.
+//! The limit on open files, and files with secrets that other users can read.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -11,15 +11,16 @@ use serde::de::DeserializeOwned;
 use super::hooks_file;
 use crate::config::{AuthChoice, Configuration, FleetChoice, Values};
 
-/// What the database, hooks and the log need at most. Where few files may be open, they get five of eight.
+/// Maximum number of files that the database, hooks and the log need. If the process can only open few files,
+/// these get five eighths.
 const OTHERS: usize = 128;
 
-/// What whoever is between clients and the service could read or change.
+/// Data that could be read or changed on the network between clients and the service.
 #[derive(Debug, PartialEq, Eq)]
 enum Exposure<'a> {
     /// Keystone is reached without encryption.
     Keystone(&'a str),
-    /// Clients are told whatever host a request names.
+    /// Links use the host name from each request, unchecked.
     Links,
     /// Clients reach the service without encryption.
     Connections,
@@ -51,7 +52,7 @@ impl Exposure<'_> {
         }
     }
 
-    /// The key of the setting that closes it, and the reason.
+    /// Key of the setting that prevents the exposure, and the reason to do so.
     fn reason(&self) -> (&'static str, &'static str) {
         match self {
             Self::Keystone(_) => (
@@ -89,7 +90,7 @@ pub(super) fn warnings(
     exposures.chain(files).collect()
 }
 
-/// Warns of what whoever is between clients and the service could read or change.
+/// Logs a warning about each exposure.
 pub(super) fn warn_of_exposure(configuration: &Configuration) {
     let listen = configuration.server.listen;
     for exposure in exposures(configuration) {
@@ -102,7 +103,7 @@ pub(super) fn warn_of_exposure(configuration: &Configuration) {
     }
 }
 
-/// Whether what is sent to that address can be read on its way.
+/// Whether requests to this URL leave the machine without encryption.
 fn in_the_clear(url: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(url) else { return false };
     let host = url.host_str().unwrap_or_default();
@@ -110,7 +111,8 @@ fn in_the_clear(url: &str) -> bool {
     url.scheme() == "http" && host != "localhost" && !address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Warns of files with secrets that others can read or change: neither the owner nor the group.
+/// Logs a warning about each file with secrets that users other than the owner and the group can read or
+/// change.
 pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
     for (path, mode) in open_secrets(configuration, values) {
         let (path, mode) = (path.display(), format!("{mode:04o}"));
@@ -118,7 +120,7 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
     }
 }
 
-/// Files with secrets that others can read or change, with their modes.
+/// Files with secrets that other users can read or change, with their modes.
 fn open_secrets(configuration: &Configuration, values: &Values) -> Vec<(PathBuf, u32)> {
     let auth = configuration.auth.iter().filter_map(|choice| match choice {
         AuthChoice::None | AuthChoice::Keystone => None,
@@ -166,7 +168,7 @@ fn secrets_of_hooks<T: DeserializeOwned>(
     ((secret.next().is_some() || changed_by_others).then(|| path.to_owned()), headers)
 }
 
-/// The mode of a file that others can read or change.
+/// Mode of a file that other users can read or change. `None` if they can't.
 fn open_to_others(path: &Path) -> Option<u32> {
     let mode = path.metadata().ok()?.mode() & 0o7777;
     (mode & 0o006 != 0).then_some(mode)
@@ -175,15 +177,14 @@ fn open_to_others(path: &Path) -> Option<u32> {
 /// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Connections {
-    /// All of them.
+    /// From all addresses.
     pub most: usize,
-    /// From one address.
     pub per_address: usize,
 }
 
 impl Connections {
-    /// As many as the process can have. If there were more, nobody could connect any more, whoever it is that
-    /// has them all.
+    /// Lowers the limits to the number of files that the process can open. With more connections than that,
+    /// no client could connect any more, no matter which one holds them.
     pub fn that_fit(self) -> Self {
         let files = getrlimit(Resource::Nofile).current;
         let fitting =

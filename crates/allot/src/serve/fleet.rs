@@ -1,4 +1,4 @@
-//! What runs the machines, as the configuration says.
+//! Creates the fleet that the configuration selects.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,26 +17,28 @@ use super::hooks_file::HooksFile;
 use super::keystone;
 use crate::config::{Configuration, DatabaseChoice, FenceChoice, FleetChoice};
 
-/// The most projects that the metadata of the free pool's aggregate names: each round reads it.
+/// Maximum number of projects in the metadata of the free pool's aggregate, which each round of observations
+/// reads.
 const MOST_TENANTS: usize = 1000;
 
-/// The most patterns of preemptible projects with the fence allot-filter: each look compares every server with them.
+/// Maximum number of patterns of preemptible projects with the fence allot-filter. Each observation compares
+/// every server with them.
 const MOST_PATTERNS: usize = 100;
 
-/// The longest identifier of a project that Keystone has.
+/// Maximum length of a project's identifier in Keystone.
 const LONGEST_PROJECT: usize = 64;
 
-/// Key of the setting that names hooks which switch compute hosts.
+/// Key of the setting that names the hooks for switching compute hosts on and off.
 pub(super) const POWER_FILE: &str = "openstack.power_file";
 
-/// What a simulated fleet is like.
+/// Properties of a simulated fleet.
 pub(crate) struct Machines {
     pub layout: Layout,
     pub timing: Timing,
     pub background_load: BackgroundLoad,
 }
 
-/// The fleet that the settings name; `machines` says what a simulated one is like.
+/// The fleet that the settings select. `machines` only matters for a simulated one.
 pub(super) fn fleet(
     configuration: &Configuration,
     clock: &Arc<dyn Clock>,
@@ -70,14 +72,15 @@ pub(super) fn fleet(
     }
 }
 
-/// Logs what hooks need and is missing. The service starts without it: it may be there when the hooks are called.
+/// Logs requirements of hooks that are missing. The service starts without them: they may exist when the
+/// hooks are called.
 fn warn_of_hooks(missing: &[HooksError]) {
     for reason in missing {
         tracing::warn!(%reason, "hook unusable");
     }
 }
 
-/// The error if power is to be saved with a fleet that can't switch hosts.
+/// Fails if power saving is enabled for a fleet that can't switch hosts.
 pub(super) fn check_power(configuration: &Configuration, switches_hosts: bool) -> Result<(), AssemblyError> {
     let reason = "energy.enabled: the fleet cannot switch hosts; one of hooks needs on_power_on and on_power_off, \
                   OpenStack needs openstack.power_file";
@@ -85,7 +88,7 @@ pub(super) fn check_power(configuration: &Configuration, switches_hosts: bool) -
     AssemblyError::check(wrong.then(|| reason.to_owned()).into_iter().collect())
 }
 
-/// The compute hosts of the cloud that the settings name.
+/// The compute hosts of the configured cloud.
 pub(crate) fn cloud(
     configuration: &Configuration,
     clock: Arc<dyn Clock>,
@@ -94,7 +97,7 @@ pub(crate) fn cloud(
     let fence = fence(configuration)?;
     let hints = fence.marks().contains(&Mark::Hint);
     let PreemptionRules { allowed, marks, projects, .. } = &configuration.service.preemption;
-    // With a hint a server also opts out of its project.
+    // A server can also opt out of its project with a hint.
     let reads_hints = *allowed && (marks.contains(&Mark::Hint) || !projects.is_empty());
     let settings = fleet_openstack::Settings {
         fence,
@@ -104,7 +107,8 @@ pub(crate) fn cloud(
     Ok(OpenStackFleet::new(Arc::new(session), settings, clock))
 }
 
-/// What keeps others off the hosts of a lease in a cloud. What it cannot see is refused here, where it is asked for.
+/// The fence, which keeps other tenants off the hosts of a lease in a cloud. Fails if a setting depends on
+/// something that the fence can't see.
 pub(super) fn fence(configuration: &Configuration) -> Result<Fence, AssemblyError> {
     let Configuration { openstack, .. } = configuration;
     let PreemptionRules { marks, projects, .. } = &configuration.service.preemption;
@@ -154,7 +158,7 @@ pub(super) fn fence(configuration: &Configuration) -> Result<Fence, AssemblyErro
     Ok(fence)
 }
 
-/// Whether the operator has named marks. By default those are meant that the fence can see in each server.
+/// Whether the operator has named marks. The default means the marks that the fence can see in each server.
 fn are_chosen(marks: &BTreeSet<Mark>) -> bool {
     marks.len() < Mark::ALL.len()
 }
@@ -171,7 +175,7 @@ fn marks_by_image(preemption: &PreemptionRules, mistakes: &mut Vec<String>) -> b
     *allowed && image && volume
 }
 
-/// The projects whose servers are preemptible where the filter asks the service.
+/// Patterns of preemptible projects for the fence allot-filter, whose filter asks the service.
 fn preemptible_patterns(configuration: &Configuration, mistakes: &mut Vec<String>) -> Vec<ProjectPattern> {
     let PreemptionRules { allowed, projects, .. } = &configuration.service.preemption;
     if configuration.openstack.open_pool && !projects.is_empty() {
@@ -193,7 +197,7 @@ fn preemptible_patterns(configuration: &Configuration, mistakes: &mut Vec<String
     if *allowed { projects.clone() } else { Vec::new() }
 }
 
-/// The projects whose servers are preemptible where the fence goes by projects. They are written into the cloud one by one.
+/// Preemptible projects for the fence tenant. They're written into the cloud one by one.
 fn preemptible_tenants(configuration: &Configuration, mistakes: &mut Vec<String>) -> BTreeSet<String> {
     let preemption = &configuration.service.preemption;
     let projects: BTreeSet<String> = preemption.projects.iter().map(ToString::to_string).collect();
@@ -220,17 +224,17 @@ fn preemptible_tenants(configuration: &Configuration, mistakes: &mut Vec<String>
     if preemption.allowed { projects } else { BTreeSet::new() }
 }
 
-/// Where a simulated fleet is kept: as long as the leases are.
+/// File with the state of a simulated fleet. It lasts as long as the leases.
 pub(super) fn state_file(configuration: &Configuration) -> Option<PathBuf> {
     let beside = || match &configuration.database {
         DatabaseChoice::Sqlite(path) => Some(state_file_beside(path)),
-        // Machines that several services share cannot be simulated in the memory of each.
+        // Machines that several services share can't be simulated in the memory of each.
         DatabaseChoice::Postgres(_) | DatabaseChoice::Memory => None,
     };
     configuration.simulated.state_file.clone().or_else(beside)
 }
 
-/// The file beside a database.
+/// State file next to a database.
 pub(crate) fn state_file_beside(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(".fleet.json");

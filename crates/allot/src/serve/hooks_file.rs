@@ -1,4 +1,5 @@
-//! Files of hooks, and where mistakes are in them. No error repeats a value: headers of web hooks are secrets.
+//! Files of hooks, and the places of mistakes in them. Errors never quote a value, because headers of web
+//! hooks are secrets.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -12,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::AssemblyError;
 
-/// The most mistakes that are looked for: after each, the file is read again.
+/// Maximum number of mistakes to look for. The file is parsed again after each.
 const MOST_MISTAKES: usize = 50;
 
 /// A file of hooks.
@@ -26,7 +27,8 @@ pub(super) struct HooksFile<'p, T> {
 }
 
 impl<'p, T: DeserializeOwned> HooksFile<'p, T> {
-    /// Reads the file that a setting names. `example` has one that works. The error has all values of a wrong form.
+    /// Reads the file that a setting names. `example` is a page with a valid file. The error lists all
+    /// malformed values.
     pub(super) fn read(setting: &'static str, path: &'p Path, example: &str) -> Result<Self, AssemblyError> {
         match Self::read_all(setting, path, example)? {
             (Some(file), mistakes) if mistakes.is_empty() => Ok(file),
@@ -52,7 +54,7 @@ impl<'p, T: DeserializeOwned> HooksFile<'p, T> {
         Ok((file, mistakes))
     }
 
-    /// A mistake in the file, with its line.
+    /// Adds the file and the line to a mistake.
     pub(super) fn located(&self, mistake: &HooksError) -> AssemblyError {
         let line = self.rest().and_then(|(document, _)| {
             let value = value_at(document.get_ref(), &mistake.path())?;
@@ -154,7 +156,7 @@ fn take_out_inside(value: &mut Spanned<DeValue<'_>>, byte: usize) -> Option<Rang
     }
 }
 
-/// The line and the key of what TOML or the types of the configuration reject.
+/// Line and key of a mistake that TOML or the types of the configuration reject.
 fn malformed(text: &str, error: &toml::de::Error) -> String {
     let byte = error.span().map_or(0, |span| span.start);
     let line = line_of(text, byte);
@@ -173,7 +175,7 @@ fn malformed(text: &str, error: &toml::de::Error) -> String {
     } else {
         "invalid TOML"
     };
-    // The value stands before what is expected.
+    // The part before the expectation quotes the value.
     let expected = message.rsplit_once(", expected ").map(|(_, expected)| format!(", expected {expected}"));
     let key = DeTable::parse(text).ok().and_then(|document| key_at(document.get_ref(), byte));
     let key = key.map(|key| format!(", {key}")).unwrap_or_default();
@@ -195,7 +197,7 @@ fn value_at<'d, 'i>(document: &'d DeTable<'i>, path: &[String]) -> Option<&'d Sp
     Some(value)
 }
 
-/// The key that a byte is in, or in whose value it is, with the keys of the tables around it.
+/// The key at this byte or at the value around it, with the keys of the tables around it.
 fn key_at(table: &DeTable<'_>, byte: usize) -> Option<String> {
     table.iter().find_map(|(name, value)| {
         let inner = inside(value, byte).map(|key| format!("{}.{key}", name.get_ref()));

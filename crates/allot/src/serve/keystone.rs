@@ -1,4 +1,4 @@
-//! The sections `[keystone]` and `[openstack]` of the settings: how the service logs in at a cloud.
+//! Login of the service at a cloud, from the sections `[keystone]` and `[openstack]` of the settings.
 
 use std::time::Duration;
 
@@ -8,20 +8,20 @@ use server::KeystoneConfig;
 use super::error::AssemblyError;
 use crate::config::{AuthChoice, CloudLogin, Configuration};
 
-/// Few and fast: a client waits for it.
+/// Few and fast attempts, because a client waits for them.
 const RETRY: Retry =
     Retry { attempts: 2, first_pause: Duration::from_millis(100), longest_pause: Duration::from_millis(500) };
 
-/// The same for work that nobody waits for: what fails for longer is tried again by the loop.
+/// For background work. If it fails for longer, the loop tries it again.
 const PATIENT: Retry =
     Retry { attempts: 3, first_pause: Duration::from_millis(250), longest_pause: Duration::from_secs(5) };
 
-/// A section of settings that say how to log in at a cloud.
+/// A section of settings with the login at a cloud.
 struct Section<'a> {
-    /// Its name, and what it is needed for.
+    /// Name of the section, and the setting that needs it.
     name: &'static str,
     needed_for: &'static str,
-    /// Key of the setting that names the file of authorities.
+    /// Key of the setting that names the file with certificate authorities.
     ca_setting: &'static str,
     login: &'a CloudLogin,
     interface: Interface,
@@ -29,7 +29,7 @@ struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// The cloud, and the address of its Keystone as it was written.
+    /// The cloud, and the URL of its Keystone as it was written. The error has all mistakes of the section.
     fn cloud(&self, region: Option<&String>) -> Result<(Cloud, String), AssemblyError> {
         let Self { name, needed_for, ca_setting, login, .. } = self;
         let missing = |what: String| format!("{needed_for} needs {what}");
@@ -74,7 +74,7 @@ impl Section<'_> {
     }
 }
 
-/// Whom the service logs in as.
+/// Identity that the service logs in with.
 enum Who {
     /// The name of a user.
     User(String),
@@ -96,7 +96,8 @@ impl Who {
     }
 }
 
-/// The cloud whose Nova runs the machines. What its section does not say of Keystone, that of Keystone says.
+/// The cloud with the Nova that runs the machines. If `[openstack]` lacks Keystone's URL or the authorities,
+/// they come from `[keystone]`.
 pub(super) fn nova(configuration: &Configuration) -> Result<Cloud, AssemblyError> {
     let (keystone, own) = (&configuration.keystone.login, &configuration.openstack.login);
     let login = CloudLogin {
@@ -115,7 +116,7 @@ pub(super) fn nova(configuration: &Configuration) -> Result<Cloud, AssemblyError
     Ok(section.cloud(configuration.service.rules.region.as_ref())?.0)
 }
 
-/// The Keystone that the settings name, if tokens of one are to be good here.
+/// The Keystone that validates clients' tokens. `None` if the service doesn't accept such tokens.
 pub(super) fn of(configuration: &Configuration) -> Result<Option<KeystoneConfig>, AssemblyError> {
     if !configuration.auth.contains(&AuthChoice::Keystone) {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Who is told of everything that happens, and who may refuse leases, as the settings say.
+//! Receivers of notifications, and the external service that can refuse leases, from the settings.
 
 use secrecy::SecretString;
 use server::{ExecConfig, ExternalServiceConfig, MessageBusConfig, WebhookConfig};
@@ -6,7 +6,6 @@ use server::{ExecConfig, ExternalServiceConfig, MessageBusConfig, WebhookConfig}
 use super::error::{AssemblyError, read};
 use crate::config::Configuration;
 
-/// The web hook, if there is one.
 pub(super) fn webhook(configuration: &Configuration) -> Result<Option<WebhookConfig>, AssemblyError> {
     if configuration.webhook.url.is_empty() {
         return Ok(None);
@@ -17,21 +16,21 @@ pub(super) fn webhook(configuration: &Configuration) -> Result<Option<WebhookCon
     Ok(Some(WebhookConfig { secret, ..configuration.webhook.clone() }))
 }
 
-/// The program, if there is one.
+/// The program that receives notifications, if there is one.
 pub(super) fn exec(configuration: &Configuration) -> Option<ExecConfig> {
     let (program, arguments) = configuration.exec.split_first()?;
     let timeout = configuration.webhook.timeout;
     Some(ExecConfig { timeout, ..ExecConfig::new(program.clone(), arguments.to_vec()) })
 }
 
-/// The message bus, if there is one.
 pub(super) fn message_bus(configuration: &Configuration) -> Result<Option<MessageBusConfig>, AssemblyError> {
     let Some(path) = &configuration.message_bus_url_file else { return Ok(None) };
     let url = SecretString::from(read("message_bus.url_file", path)?.trim());
     Ok(Some(MessageBusConfig { url, ..configuration.message_bus.clone() }))
 }
 
-/// The service that may refuse leases, if there is one.
+/// The external service that can refuse leases, if there is one. Fails if its endpoints are set without its
+/// URL.
 pub(super) fn external_service(
     configuration: &Configuration,
 ) -> Result<Option<ExternalServiceConfig>, AssemblyError> {

@@ -1,4 +1,5 @@
-//! The log, on standard error. A log that cannot be written is dropped: nothing here waits for its reader or panics.
+//! The log, on standard error. Lines that can't be written are dropped: nothing here waits for the log's
+//! reader or panics.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -13,21 +14,21 @@ use super::error::ServeError;
 use super::log_queue::LogQueue;
 use crate::config::{LogFormat, TABLE};
 
-/// How long the process waits for the log's reader when it ends.
+/// Maximum time that the process waits for the log's reader when it ends.
 const LAST_FLUSH: Duration = Duration::from_secs(1);
 
 static QUEUE: OnceLock<Arc<LogQueue>> = OnceLock::new();
 
-/// Begins to log. The filter is that of the `tracing` crates: a level, or levels by module.
+/// Starts the log. `level` is a filter as in the `tracing` crates: one level, or levels by module.
 pub(crate) fn start(level: &str, format: LogFormat) -> Result<(), ServeError> {
     let wrong = |reason: String| ServeError::Log { level: level.to_owned(), reason };
-    // The demonstration's is not read as a setting.
+    // The demo's level isn't read as a setting, so it hasn't been checked yet.
     let setting = TABLE.iter().find(|setting| setting.key == "log.level");
     setting.map_or(Ok(()), |setting| setting.check(level)).map_err(wrong)?;
     let filter = EnvFilter::builder().parse(level).map_err(|error| wrong(error.to_string()))?;
     let queue = LogQueue::start(io::stderr(), |lines| tracing::warn!(lines, "log lines dropped"))?;
     let queue = QUEUE.get_or_init(|| queue);
-    // Its own errors are told with `eprintln!`, which panics if standard error cannot be written.
+    // It would print internal errors with `eprintln!`, which panics if standard error can't be written.
     let builder = tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
     match format {
         LogFormat::Text => {
@@ -44,21 +45,22 @@ pub(crate) fn start(level: &str, format: LogFormat) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// The standard hook writes to standard error and waits for its reader.
+/// Logs a panic. The standard hook would write to standard error and wait for its reader.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or_default();
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(message, place, "panicked");
 }
 
-/// Waits a moment for what was logged to be written. To be called before the process ends.
+/// Waits up to `LAST_FLUSH` until the log is written. Must be called before the process ends.
 pub(crate) fn finish() {
     if let Some(queue) = QUEUE.get() {
         queue.flush(LAST_FLUSH);
     }
 }
 
-/// Prints the error that ends the process: through the log once there is one, since its reader may hang.
+/// Prints the error that ends the process. Once the log has started it goes there, since the reader of
+/// standard error can hang.
 pub(crate) fn finish_with(error: &dyn std::error::Error, err: &mut dyn Write) {
     let text = format!("Error: {}\n", crate::shown::message(&error.to_string()));
     match QUEUE.get() {
@@ -68,23 +70,24 @@ pub(crate) fn finish_with(error: &dyn std::error::Error, err: &mut dyn Write) {
     finish();
 }
 
-/// What lines of a log are.
+/// Format of the log's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lines {
     Plain,
-    /// With colors, which begin with an escape character; in values the formatter writes it otherwise.
+    /// With colors, which begin with an escape character. The formatter escapes that character in values.
     Colored,
     Json,
 }
 
-/// Writes what clients and machines call things so that a terminal does not obey it, and one event is one line.
+/// Escapes names from clients and machines, so that a terminal doesn't interpret them and each event stays
+/// one line.
 struct Log<'a> {
     lines: Lines,
     queue: &'a LogQueue,
 }
 
 impl Write for Log<'_> {
-    /// The formatter writes an event at once, with the end of its line.
+    /// The formatter passes each event in one call, with its line break.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         self.queue.push(line(&String::from_utf8_lossy(event), self.lines).as_bytes());
         Ok(event.len())
@@ -95,7 +98,7 @@ impl Write for Log<'_> {
     }
 }
 
-/// An event as it is written.
+/// Escapes an event.
 fn line(event: &str, lines: Lines) -> String {
     let (text, end) = event.strip_suffix('\n').map_or((event, ""), |text| (text, "\n"));
     let mut written = String::with_capacity(event.len());
@@ -103,7 +106,7 @@ fn line(event: &str, lines: Lines) -> String {
         match lines {
             Lines::Colored if c == '\u{1b}' => written.push(c),
             _ if !is_control(c) => written.push(c),
-            // All of these characters have four digits, and writing to a string does not fail.
+            // All these characters have four digits, and writing to a string can't fail.
             Lines::Json => {
                 let _ = write!(written, "\\u{:04x}", u32::from(c));
             }

@@ -1,5 +1,5 @@
-//! Writes the log from a thread of its own. A reader that hangs, is gone, or is a full disk costs lines of the log,
-//! never an answer.
+//! Writes the log from its own thread. If its reader hangs or is gone, or if the disk is full, log lines are
+//! lost but requests are still answered.
 
 use std::io::{self, Write};
 use std::panic::{self, AssertUnwindSafe};
@@ -57,7 +57,7 @@ impl LogQueue {
     fn write_forever(&self, mut to: impl Write, report: fn(u64)) {
         loop {
             let (bytes, lines) = self.take();
-            // The thread is never started again, so no panic may end it.
+            // The thread is never started again, so a panic must not end it.
             let write = AssertUnwindSafe(|| to.write_all(&bytes).and_then(|()| to.flush()));
             let written = panic::catch_unwind(write).unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
             let mut waiting = self.waiting();
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes only when it is told how the next write ends.
+    /// Blocks each write until the test decides its result.
     struct Told {
         begun: Sender<Vec<u8>>,
         ends: Receiver<io::Result<()>>,
@@ -133,7 +133,7 @@ mod tests {
         queue.push(b"last\n");
         assert_eq!(writes.recv().expect("a write"), b"last\n");
         assert_eq!(*REPORTED.lock().expect("no panic"), [1 + 6]);
-        // A thread that hangs does not keep the process from ending.
+        // A hanging thread doesn't keep the process from ending.
         queue.flush(Duration::from_millis(1));
     }
 

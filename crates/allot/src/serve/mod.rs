@@ -1,4 +1,4 @@
-//! `allot serve`: the leasing service, put together as the configuration says.
+//! `allot serve`: runs the leasing service that the configuration describes.
 
 mod assembly;
 mod check;
@@ -32,7 +32,6 @@ pub(crate) use error::{AssemblyError, ServeError};
 pub(crate) use fleet::{Machines, cloud, state_file_beside};
 pub(crate) use log::{finish_with, start as start_log};
 
-/// The command line.
 pub(crate) fn command() -> Command {
     let command = Command::new("serve")
         .about("Run the leasing service")
@@ -86,7 +85,7 @@ fn report_mistakes(values: Result<Values, config::ConfigError>, io: &mut Io<'_>)
     FAILURE
 }
 
-/// A warning about each variable of the environment that looks like a setting and isn't one.
+/// Warnings about environment variables that look like settings but aren't.
 fn unknown_variables() -> impl Iterator<Item = String> {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let unknown = config::unknown_variables(names).into_iter();
@@ -102,7 +101,8 @@ fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        // From here on SIGHUP does not end the process. One that comes before there is anything to reload waits.
+        // From here on SIGHUP doesn't end the process. A signal that arrives before a reload is possible
+        // waits.
         let hangups = signal(SignalKind::hangup())?;
         prepare_machine();
         files::warn_of_modes(configuration, &values);
@@ -139,7 +139,8 @@ pub(crate) fn prepare_machine() {
     }
 }
 
-/// Becomes true when the process is told to stop: by SIGTERM, or by SIGINT from the keyboard.
+/// Becomes true on the first SIGTERM or SIGINT, which the keyboard sends. The second one ends the process at
+/// once.
 pub(crate) fn stop_by_signal() -> io::Result<watch::Receiver<bool>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let (sender, receiver) = watch::channel(false);
@@ -154,8 +155,8 @@ pub(crate) fn stop_by_signal() -> io::Result<watch::Receiver<bool>> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        // What was acknowledged is kept, and steps are repeated at the next start. Helpers of child processes notice that this
-        // process has ended, and kill them.
+        // Acknowledged changes are stored, and the next start repeats the steps. Helpers of child processes
+        // notice that this process has ended, and kill the children.
         tracing::warn!("stopping at once");
         log::finish();
         std::process::exit(1);

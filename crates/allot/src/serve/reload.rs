@@ -1,4 +1,4 @@
-//! SIGHUP: files of users, tokens and rules, and certificates, are read again.
+//! SIGHUP: reads the files of users, tokens and rules, and the certificates, again.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use tokio::signal::unix::Signal;
 use super::files::warn_of_modes;
 use crate::config::{ConfigError, Configuration, Values};
 
-/// Reads the settings again, as they were read at the start.
+/// Reads the settings again, from the same sources as at the start.
 pub(crate) type Settings = Arc<dyn Fn() -> Result<Values, ConfigError> + Send + Sync>;
 
-/// Reloads whenever that signal comes. It never ends the process.
+/// Reloads on each signal. A failure never ends the process.
 pub(crate) async fn by_signal(mut signal: Signal, app: App, started_with: Arc<Values>, settings: Settings) {
     while signal.recv().await.is_some() {
         let (app, started_with, settings) = (app.clone(), Arc::clone(&started_with), Arc::clone(&settings));
-        // Files are read, and may be slow.
+        // Reading files can be slow.
         let reloaded = tokio::task::spawn_blocking(move || reload(&app, &started_with, &settings));
         if let Err(error) = reloaded.await {
             tracing::error!(%error, "reload failed");
@@ -24,7 +24,7 @@ pub(crate) async fn by_signal(mut signal: Signal, app: App, started_with: Arc<Va
 }
 
 fn reload(app: &App, started_with: &Values, settings: &Settings) {
-    // Whether they would do for a start is found out first: then all is as it was, too.
+    // Checks first that the service could start with these settings. If not, nothing is reloaded.
     let settings = settings().and_then(|values| Configuration::of(&values).map(|read| (values, read)));
     let (values, _) = match settings {
         Ok(settings) => settings,
@@ -56,7 +56,7 @@ fn reload(app: &App, started_with: &Values, settings: &Settings) {
     if !changed.is_empty() {
         tracing::warn!(settings = changed.join(", "), "settings need a restart");
     }
-    // What is used is what was named at the start.
+    // The service still uses the files that were named at its start.
     if let Ok(configuration) = Configuration::of(started_with) {
         warn_of_modes(&configuration, started_with);
     }

@@ -1,4 +1,4 @@
-//! Ways to a service other than in the clear, by a token, to simulated machines: Keystone, TLS, hooks.
+//! Access to a service by Keystone or TLS, and machines behind hooks.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn a_user_of_a_local_keystone_gets_in_with_the_options_and_the_variables_of_open
             .env("OS_PROJECT_DOMAIN_ID", "default");
         command
     };
-    // Where the service is the catalogue says: no other address is given.
+    // No URL of the service is given: it comes from the catalog.
     let ran = run(ask("physics", "secret").args(["host", "create", "r1-h01"]));
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
     let ran = run(ask("art", "secret").args(["host", "list"]));
@@ -43,7 +43,7 @@ fn a_user_of_a_local_keystone_gets_in_with_the_options_and_the_variables_of_open
     assert!(service.says(&by_options).contains("r1-h01"));
 }
 
-/// An authority, and a certificate that it has signed for the loopback address.
+/// Certificate of an authority, then a certificate that it signed for the loopback address, with its key.
 fn certificates() -> (String, String, String) {
     let key = || KeyPair::generate().expect("a key");
     let mut authority = CertificateParams::new(Vec::new()).expect("no names");
@@ -93,7 +93,7 @@ fn hosts_of_a_rack_change_hands_by_its_hooks_from_the_first_request_to_the_last(
     service.says("host create node1");
     assert!(service.says("lease create web --hosts 1 --for 1d --wait").contains("ACTIVE"));
     assert_eq!(service.stop(), 0);
-    // Another process knows what the one before has handed over.
+    // Another process knows the hosts that the previous one handed over.
     let service = Running::start(&database, &["--fleet", &fleet]);
     service.says("lease delete web");
     assert!(service.says("lease list").contains("no leases"));
@@ -102,7 +102,7 @@ fn hosts_of_a_rack_change_hands_by_its_hooks_from_the_first_request_to_the_last(
     assert_eq!(service.stop(), 0);
 }
 
-/// Web hooks have headers with tokens, so the file is one of secrets.
+/// Headers of web hooks contain tokens, so the file is treated as secret.
 #[test]
 fn what_is_wrong_with_a_file_of_hooks_is_said_by_line_and_without_what_is_in_it() {
     let hook = "[[hosts]]\nid = 1\nname = \"node1\"\nvcpus = 8\nmemory_mib = 4096\n[hooks.on_hold]\n";

@@ -1,10 +1,10 @@
-//! Balancing: the listing, the JSON document, explanations, and clusters at the edge.
+//! Balancing: the listing, the JSON document, explanations, and edge cases.
 
 use serde_json::Value;
 
 use crate::shell::{ALLOCATE, UNBALANCED, allot, file, request, request_with};
 
-/// The moves of a listing: instance, nodes before, nodes after, score, action; names without the suffix.
+/// Moves of a listing: instance, nodes before, nodes after, score, action. Names have no suffix.
 fn listed(out: &str) -> Vec<[String; 5]> {
     let moves = out.lines().filter_map(|line| line.split_once(" a="));
     moves
@@ -16,7 +16,7 @@ fn listed(out: &str) -> Vec<[String; 5]> {
         .collect()
 }
 
-/// The same from the document.
+/// The moves in the JSON document, in the form of [`listed`].
 fn documented(document: &Value) -> Vec<[String; 5]> {
     let alias = |name: &Value| name.as_str().expect("a name").trim_end_matches(".x").to_owned();
     let pair = |names: &Value| -> String {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::shell::{Ran, command, file, fresh, run};
 
-/// The number of mistakes. Warnings, such as of modes of files, aren't any.
+/// Number of mistakes. Warnings, such as of file modes, don't count.
 fn mistakes(ran: &Ran) -> usize {
     ran.err.lines().filter(|line| line.starts_with("Error: ")).count()
 }

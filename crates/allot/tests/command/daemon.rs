@@ -1,4 +1,4 @@
-//! A master daemon that only pretends, with three nodes of which the first has all four instances.
+//! A fake master daemon. The first of its three nodes has all four instances.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::shell::fresh;
 
-/// What the daemon does with a question for jobs.
+/// Reaction of the daemon to a query for jobs.
 pub enum Answer {
-    /// All of them are in this state.
+    /// All jobs are in this state.
     State(&'static str),
-    /// Nothing, ever.
+    /// Never answers.
     Silence,
     /// Closes the connection.
     Hangup,
@@ -21,16 +21,15 @@ pub enum Answer {
 
 /// A running daemon.
 pub struct Daemon {
-    /// Where it listens.
     pub socket: String,
-    /// Each question for jobs, when it comes.
+    /// Receives a message for each query for jobs.
     pub questions: Receiver<()>,
-    /// What to answer; the daemon waits for it.
+    /// Reactions to the queries. The daemon waits for each.
     pub answers: Sender<Answer>,
 }
 
 impl Daemon {
-    /// Starts one that is as old as the test.
+    /// Starts a daemon that runs until the test ends.
     pub fn start() -> Self {
         let path = fresh("s");
         let listener = UnixListener::bind(&path).expect("a socket can be made");
@@ -38,7 +37,7 @@ impl Daemon {
         let (answers, to_give) = mpsc::channel();
         thread::spawn(move || {
             let mut jobs = 0;
-            // One after another is enough: a program waits for each of its connections.
+            // Serving one connection after another is enough: a program waits for each of its connections.
             for stream in listener.incoming().flatten() {
                 let asked = asked.clone();
                 serve(stream, &mut jobs, &asked, &to_give);

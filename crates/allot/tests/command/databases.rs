@@ -1,4 +1,4 @@
-//! Databases that aren't in order, and paths that are none.
+//! Damaged databases, and paths that aren't files.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! What is on nodes that do not work: nothing is copied from them, and nothing is said to be saved that is lost.
+//! Instances on dead nodes: nothing is copied from these nodes, and lost instances aren't reported as saved.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ const POLICY: &str = "\
 |128,1,1024,1,1,1|128,1,1024,1,1,1;32768,8,1048576,16,8,12|drbd,plain|4.0|32.0
 ";
 
-/// Nodes n1, n2, ... with 32 GiB of memory; those of `offline` are.
+/// Nodes n1, n2, ... with 32 GiB of memory. `offline` has the numbers of the offline nodes.
 fn cluster(nodes: usize, offline: &[usize], instances: &str) -> String {
     let mut text = "g|u1|preferred||\n\n".to_owned();
     for number in 1..=nodes {
@@ -62,11 +62,11 @@ fn with_one_dead_node_the_other_copy_is_used() {
         let document = json(&[&["drain", "-t", &path], nodes].concat(), 0);
         let first = &document["steps"][0];
         assert!(first["action"].as_str().is_some_and(|action| action.starts_with('f')), "{document}");
-        // A node that does not work cannot be migrated from.
+        // Migration from a dead node is impossible.
         let command = first["commands"][0].as_str().expect("a command");
         assert!(command.starts_with("gnt-instance failover "), "{document}");
     }
-    // The same where it is the mirror that is lost.
+    // The mirror is lost instead of the primary.
     let path = cluster(5, &[4], "half|1024|10240|1|running|Y|n3|n4|drbd||1|-|N\n");
     let document = json(&["drain", "-t", &path, "n3", "n4"], 0);
     let action = document["steps"][0]["action"].as_str().expect("an action");
@@ -104,7 +104,7 @@ big|16384|10240|1|running|Y|n1|n2|drbd||1|-|N
 l2|16384|10240|1|running|Y|n2||plain||1|-|N
 l3|15360|10240|1|running|Y|n3||plain||1|-|N
 ";
-    // n3 has exactly as much memory left as the instance needs.
+    // n3 has exactly as much free memory as the instance needs.
     let path = cluster(3, &[], instances);
     let document = json(&["drain", "-t", &path, "n1"], 1);
     let reason = document["stays"][0]["reason"].as_str().expect("a reason");

@@ -1,23 +1,23 @@
-//! README and the pages of `docs` as a reader follows them: every block of commands is run, in a scratch directory. Of a
-//! `console` block, what it prints is compared in shape with what the page shows; commands of an `sh` block have to succeed,
-//! and `allot serve` has to come up.
+//! Follows README and the pages of `docs` like a reader: runs every block of commands in a scratch directory.
+//! The output of a `console` block must have the shape that the page shows. Commands of an `sh` block must
+//! succeed, and `allot serve` must start.
 //!
-//! Directories of the system ([`ELSEWHERE`]) are below the scratch directory. Of blocks that are skipped, `allot` has to know
-//! the commands and options.
+//! System directories ([`ELSEWHERE`]) are moved below the scratch directory. In skipped blocks, `allot` must
+//! know the commands and their options.
 //!
-//! A page says in comments, which its readers do not see, what a reader has done before:
+//! Comments in a page, which its readers don't see, tell what a reader has done before:
 //!
 //! | comment | |
 //! | --- | --- |
 //! | `<!-- file: NAME -->`, `<!-- file: NAME executable -->` | the next block is a file of that name |
-//! | `<!-- same: PAGE NAME -->` | the file of that name that another page has |
+//! | `<!-- same: PAGE NAME -->` | the file of that name from another page |
 //! | `<!-- start: serve ARGS -->` | `allot serve ARGS` runs from here on |
-//! | `<!-- run: COMMAND -->` | a command that is not shown |
-//! | `<!-- joined -->` | what the next block prints is one line, broken to fit the page |
-//! | `<!-- skip: REASON -->` | the next block needs what is not here, one of [`REASONS`] |
+//! | `<!-- run: COMMAND -->` | a command that the page doesn't show |
+//! | `<!-- joined -->` | the output of the next block is one line, broken to fit the page |
+//! | `<!-- skip: REASON -->` | the next block can't run in a test, for one of [`REASONS`] |
 //!
-//! Numbers and identifiers may differ, and a line `...` stands for any lines. A command of which no output is shown has
-//! to succeed.
+//! Numbers and identifiers can differ, and a line `...` stands for any lines. A command without shown output
+//! must succeed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -27,7 +27,7 @@ use std::process::Command;
 use crate::service::Running;
 use crate::shell::fresh;
 
-/// Why a block is not run here.
+/// Valid reasons for skipping a block.
 const REASONS: &[&str] = &[
     "builds the program",
     "needs root",
@@ -81,11 +81,11 @@ pages! {
     using_preemptible_does_what_it_says "docs/using-preemptible.md";
 }
 
-/// Pages of which every block needs what is not here.
+/// Pages without a block that can run in a test.
 const NOT_FOLLOWED: &[&str] =
     &["docs/filters.md", "docs/openstack.md", "docs/sources.md", "docs/workloads.md"];
 
-/// Directories of the system that pages name.
+/// System directories in the commands of pages.
 const ELSEWHERE: [&str; 3] = ["/etc/allot", "/var/lib/allot", "/backup"];
 
 fn root() -> PathBuf {
@@ -95,7 +95,7 @@ fn root() -> PathBuf {
 #[test]
 fn every_page_with_commands_is_followed() {
     let pages = fs::read_dir(root().join("docs")).expect("docs").map(|entry| entry.expect("an entry").path());
-    // Beside them there are pictures.
+    // The directory also has pictures.
     let pages = pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     let mut missing = Vec::new();
     for path in pages.chain([root().join("README.md")]) {
@@ -129,7 +129,7 @@ fn commands_that_are_not_run_are_known() {
     assert!(seen > 10, "{seen} commands of ours");
 }
 
-/// Whether it is a command of ours; its options are those that its help has then.
+/// Whether this is a command of ours. If so, its help must have the options.
 fn is_known(page: &str, command: &str) -> bool {
     let line = command.split(" #").next().unwrap_or_default().replace("\\\n", " ");
     let mut words = line.split_whitespace().skip_while(|word| word.contains('=') || *word == "sudo");
@@ -141,7 +141,7 @@ fn is_known(page: &str, command: &str) -> bool {
         .take_while(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-'))
         .take(2)
         .collect();
-    // The second word may be an argument.
+    // The second word can be an argument.
     let helps =
         (1..=names.len()).rev().map(|count| crate::shell::allot(&[&["help"], &names[..count]].concat()));
     let help = helps.into_iter().find(|help| help.status == 0);
@@ -171,7 +171,7 @@ const OPERATORS: [&str; 13] = [
     "doctor",
 ];
 
-/// The commands of a table of the command line: `allot host list`, `show`, `delete` are three of them.
+/// Commands in a row of a command table: `allot host list`, `show`, `delete` are three.
 fn of_table(line: &str) -> Vec<String> {
     let cell = line.strip_prefix("| `allot ").and_then(|line| line.split(" | ").next());
     let spans = cell.unwrap_or_default().split('`').step_by(2);
@@ -236,7 +236,7 @@ fn every_documented_command_answers_members_and_readers() {
     assert!(run > 100, "{run} commands");
 }
 
-/// What a page asks for.
+/// Part of a page.
 #[derive(Debug, PartialEq)]
 enum Part {
     File {
@@ -250,17 +250,17 @@ enum Part {
         steps: Vec<Step>,
         joined: bool,
     },
-    /// Commands that have to succeed.
+    /// Commands that must succeed.
     Shell(Vec<String>),
     Skipped {
         reason: String,
         commands: Vec<String>,
     },
-    /// Commands in a block that is no console.
+    /// Commands in a block that isn't marked as a console.
     Unmarked(String),
 }
 
-/// A command and what it prints.
+/// A command and the output that the page shows.
 #[derive(Clone, Debug, PartialEq)]
 struct Step {
     command: String,
@@ -307,7 +307,7 @@ fn parts(text: &str) -> Vec<Part> {
     parts
 }
 
-/// A file that another page has.
+/// A file from another page.
 fn same(file: &str) -> Part {
     let (page, wanted) = file.split_once(' ').expect("a page and a name");
     let text = fs::read_to_string(root().join(page)).expect("a page");
@@ -345,7 +345,7 @@ fn commands(block: &[&str]) -> Vec<String> {
     commands
 }
 
-/// The command with directories of the system below that one.
+/// Moves the system directories in a command below `directory`.
 fn below(directory: &Path, command: &str) -> String {
     let mut command = command.to_owned();
     for elsewhere in ELSEWHERE {
@@ -354,7 +354,7 @@ fn below(directory: &Path, command: &str) -> String {
     command
 }
 
-/// Does what a page says.
+/// Runs everything on a page.
 fn follow(page: &str) {
     let text = fs::read_to_string(root().join(page)).expect("a page");
     let directory = fresh("reader");
@@ -406,7 +406,7 @@ fn follow(page: &str) {
     assert!(run > 0, "{page}: nothing was run");
 }
 
-/// Runs a command after one that ended with status `last`.
+/// Runs a command. `last` is the exit status of the previous one, for `$?`.
 fn shell(command: &str, last: i32, directory: &Path, service: Option<&Running>) -> (i32, String) {
     let binary = Path::new(env!("CARGO_BIN_EXE_allot")).parent().expect("a directory");
     let path = std::env::var("PATH").unwrap_or_default();
@@ -425,7 +425,7 @@ fn shell(command: &str, last: i32, directory: &Path, service: Option<&Running>) 
     (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Compares what a command prints with what the page shows; its exit status.
+/// Compares the output of a command with the page. Returns its exit status.
 fn check(
     page: &str,
     step: &Step,
@@ -447,7 +447,7 @@ fn check(
     );
     let shown = if joined { vec![step.shown.join(" ")] } else { step.shown.clone() };
     let shapes = |lines: &mut dyn Iterator<Item = &str>| -> Vec<String> {
-        // What is said while a lease is waited for depends on how long that takes.
+        // Messages while waiting for a lease depend on how long that takes.
         lines.filter(|line| !line.contains(" and waits for ")).map(shape).collect()
     };
     let wanted = shapes(&mut shown.iter().map(String::as_str));
@@ -461,7 +461,7 @@ fn check(
     status
 }
 
-/// Whether the lines are those that are wanted, where `...` stands for any.
+/// Whether the lines match, where `...` matches any number of lines.
 fn alike(wanted: &[String], got: &[String]) -> bool {
     match wanted.split_first() {
         None => got.is_empty(),
@@ -470,7 +470,7 @@ fn alike(wanted: &[String], got: &[String]) -> bool {
     }
 }
 
-/// A line without what differs from run to run: numbers, identifiers, and how far columns are apart.
+/// A line without the parts that differ from run to run: numbers, identifiers, and distances between columns.
 fn shape(line: &str) -> String {
     let words = line.split_whitespace().map(|word| {
         let pieces = word.split_inclusive(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
@@ -556,7 +556,6 @@ $ echo
     assert_eq!(parts(page), wanted);
 }
 
-/// Every setting, and every moment at which a hook is called, is explained somewhere.
 #[test]
 fn every_moment_of_hooks_and_every_variable_of_theirs_is_documented() {
     let page = fs::read_to_string(root().join("docs/machines.md")).expect("the page on machines");

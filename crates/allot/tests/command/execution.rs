@@ -1,4 +1,4 @@
-//! Running jobs: signals, and daemons that do not do their part.
+//! Running jobs: signals, and daemons that misbehave.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use crate::daemon::{Answer, Daemon};
 use crate::shell::{UNBALANCED, allot, command, file, fresh};
 
-/// `hbal -X`, under way.
+/// A running `hbal -X`.
 struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
@@ -28,7 +28,7 @@ impl Running {
         assert!(status.success());
     }
 
-    /// Reads until a line that begins like this.
+    /// Reads up to a line that begins with `start`.
     fn read_up_to(&mut self, start: &str) {
         let mut line = String::new();
         while !line.starts_with(start) {
@@ -38,7 +38,7 @@ impl Running {
         }
     }
 
-    /// The rest of the output, of the errors, and the exit status.
+    /// The rest of the output, all errors, and the exit status.
     fn end(mut self) -> (String, String, Option<i32>) {
         let (mut out, mut err) = (String::new(), String::new());
         self.out.read_to_string(&mut out).expect("programs print text");

@@ -1,4 +1,4 @@
-//! What somebody sees who tries the command for the first time: help, mistakes, and the words of waiting.
+//! A user's first contact with the command: help, mistakes, and messages while waiting.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use crate::service::{Running, database};
 use crate::shell::{allot, command, file, run};
 
-/// Every path of words that `--help` knows, by the commands that it lists.
+/// Commands that a help text lists.
 fn commands_of(help: &str) -> Vec<String> {
     let listed =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // Long descriptions go on in lines that stand further to the right.
+    // Long descriptions continue in lines that are indented further.
     let commands = listed.filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
     commands.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
 }
@@ -43,7 +43,7 @@ fn help_explains_every_command_that_it_lists() {
     assert_eq!(allot(&["lease", "help"]).out, allot(&["help", "lease"]).out);
 }
 
-/// `allot help` has what `--help` shows of a command.
+/// `allot help` must have everything that `--help` shows for a command.
 fn explains(command: &[&str], screen: &str) {
     let ran = allot(&[&["help"], command].concat());
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{command:?}");
@@ -238,7 +238,7 @@ fn the_shell_completes_the_links_of_ganetis_programs_as_well() {
     assert_eq!(completed("hspace -t x", "--disk-t", ""), "--disk-template\n");
 }
 
-/// What bash completes a word to, after these words and with that service.
+/// Completions of `word` in bash, after these words and with this service.
 fn completed(words: &str, word: &str, url: &str) -> String {
     let script = file("completions.bash", &allot(&["completions", "bash"]).out);
     let line = format!(
@@ -268,13 +268,13 @@ fn the_shell_completes_names_of_leases_and_hosts() {
     assert_eq!(completed("allot host close", "r1-", &service.url), "r1-h01 r1-h02\n");
     assert_eq!(completed(&format!("allot lease show --url {}", service.url), "ex", ""), "exp experiment\n");
     assert_eq!(service.stop(), 0);
-    // No service, and a password that is not there.
+    // Without a service, and with a missing password.
     assert_eq!(completed("allot lease show", "exp", "http://127.0.0.1:1"), "\n");
     let ran = allot(&["__complete", "bash", "--", "allot", "lease", "show", "--user", "ann", ""]);
     assert_eq!((ran.status, ran.out.as_str(), ran.err.as_str()), (0, "", ""));
 }
 
-/// Types lines on a terminal of their own, each when the text before it is there, and returns all that was shown.
+/// Runs a command on its own terminal, types each line after its prompt, and returns all output.
 pub fn typed(arguments: &str, lines: &[(&str, &str)]) -> String {
     let command = format!("{} {arguments}", env!("CARGO_BIN_EXE_allot"));
     let mut terminal = Command::new("script")

@@ -1,5 +1,5 @@
-//! Commands beside a service that is hostile, or of which others name things: every text of every answer has characters
-//! that a terminal would obey, and nothing of them arrives there.
+//! Commands against a hostile service, or one with hostile names: every text in every response has characters
+//! that a terminal would interpret. The output must not have any.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,18 +11,18 @@ use serde_json::{Map, Value, json};
 
 use crate::shell::{Ran, command, run};
 
-/// Colors, a title, the clipboard, a line of its own, an erased line, the direction of writing.
+/// Colors, a title, the clipboard, an extra line, an erased line, the text direction.
 const HOSTILE: &str =
     "x\u{1b}[31m\u{1b}]0;T\u{7}\u{9b}2J\r\n r9  root  ACTIVE\u{0}\u{202e}\u{2066}\u{2028}\u{85}\u{7f}y";
 
-/// What is not escaped in the layout of a command.
+/// Whether a terminal interprets a character that isn't layout of the command.
 fn obeyed(c: char) -> bool {
     is_control(c) && !matches!(c, '\n' | '\t')
 }
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(server::openapi()).expect("JSON"));
 
-/// A value of that schema in which every text is hostile, but for dates, which are read.
+/// A value of the schema in which every text is hostile, except dates, which are parsed.
 fn sample(name: &str, schema: &Value, depth: usize) -> Value {
     if depth > 12 {
         return Value::Null;
@@ -68,7 +68,7 @@ fn sample(name: &str, schema: &Value, depth: usize) -> Value {
     }
 }
 
-/// The answer to a request that succeeds: its status, and a body.
+/// Successful response to a request: status and body.
 fn answer(method: &str, target: &str) -> (u16, Option<Value>) {
     let path = target.split('?').next().unwrap_or_default();
     let parts: Vec<&str> = path.split('/').collect();
@@ -86,7 +86,7 @@ fn answer(method: &str, target: &str) -> (u16, Option<Value>) {
     let schema =
         &responses.unwrap_or(&Value::Null)[status.to_string()]["content"]["application/json"]["schema"];
     let mut body = if schema.is_null() { None } else { Some(sample("", schema, 0)) };
-    // What follows the first page is empty.
+    // Pages after the first one are empty.
     let first = !target.contains("marker=") && (!target.contains("after=") || target.contains("after=0"));
     for list in body.iter_mut().filter_map(Value::as_object_mut).flat_map(Map::values_mut) {
         if let Some(items) = list.as_array_mut().filter(|_| !first) {
@@ -96,12 +96,12 @@ fn answer(method: &str, target: &str) -> (u16, Option<Value>) {
     (status, body)
 }
 
-/// Answers one request after another, each on a connection of its own.
+/// Answers one request after another, each on its own connection.
 fn serve(listener: &TcpListener, refuse: bool) {
     let mut followed = false;
     for stream in listener.incoming() {
         let Ok(stream) = stream else { return };
-        // A client that went away asks for nothing.
+        // A client that has disconnected needs no response.
         let _ = respond(&stream, refuse, &mut followed);
     }
 }
@@ -140,14 +140,14 @@ fn respond(mut stream: &TcpStream, refuse: bool, followed: &mut bool) -> std::io
     write!(stream, "HTTP/1.1 {status} X\r\n{head}\r\n\r\n{body}")
 }
 
-/// A hostile service, and how to run commands beside it.
+/// A hostile service, and a way to run commands against it.
 struct Service(String);
 
 impl Service {
     fn start(refuse: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        // It ends with the process of the test.
+        // The thread ends with the test process.
         std::thread::spawn(move || serve(&listener, refuse));
         Self(url)
     }
@@ -160,7 +160,7 @@ impl Service {
 
 const ID: &str = "ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753";
 
-/// Commands, with what identifies anything that is shown.
+/// Commands, with an identifier that all hostile items have.
 fn commands() -> Vec<String> {
     let commands = [
         "lease list",
@@ -229,11 +229,11 @@ fn commands() -> Vec<String> {
 }
 
 fn check(words: &str, ran: &Ran) {
-    // Lines of values separated by commas end as RFC 4180 has them.
+    // CSV lines end as in RFC 4180.
     let out = if words.contains("csv") { ran.out.replace("\r\n", "\n") } else { ran.out.clone() };
     for (stream, text) in [("output", &out), ("error", &ran.err)] {
         assert!(!text.contains(obeyed), "{words}: {stream}: {text:?}");
-        // Where values are separated by commas, ends of lines are the service's.
+        // In CSV, line breaks come from the service.
         let forged = !words.contains("csv") && text.lines().any(|line| line.starts_with(" r9  root"));
         assert!(!forged, "{words}: {stream}: {text}");
     }
@@ -249,7 +249,7 @@ fn no_command_prints_what_a_terminal_obeys() {
         assert_ne!(ran.status, 2, "{words} is no command: {}", ran.err);
         shown.insert(words, ran.out.contains("\\u{1b}[31m") || ran.err.contains("\\u{1b}[31m"));
     }
-    // Of tables of numbers, and of what a command itself was given, nothing is to be seen.
+    // Tables of numbers don't show hostile text, nor does output that only repeats a command's own arguments.
     let silent: Vec<_> =
         shown.iter().filter(|(_, shown)| !**shown).map(|(words, _)| words.as_str()).collect();
     assert!(silent.len() < shown.len() / 4, "{silent:?}");

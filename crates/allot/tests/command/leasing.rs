@@ -1,4 +1,4 @@
-//! The leasing service and its client: one process serves on a port of its own, others talk to it.
+//! The leasing service and its client: one process serves on its own port, others send requests to it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -102,7 +102,7 @@ fn instances_of_sizes_and_flavors_and_addresses_are_leased() {
     assert_eq!(refused.status, 1);
     assert!(refused.err.contains("Not enough floating IPs available"), "{}", refused.err);
     assert!(service.says("floatingip show 203.0.113.110").contains("public"));
-    // What cannot be done with one does not keep it from the others.
+    // A failure for one item doesn't keep the others from being processed.
     for (words, done) in [
         ("floatingip create public 203.0.113.10 203.0.113.112", "Address 203.0.113.112 can be leased."),
         ("floatingip delete 203.0.113.13 203.0.113.112", "Address 203.0.113.112 is taken away."),
@@ -257,15 +257,15 @@ fn a_backup_that_was_made_of_a_running_service_is_a_database_to_go_on_with() {
     let made = backup();
     assert_eq!((made.status, made.err.as_str()), (0, ""));
     service.says("lease create later --hosts 1 --for 1d --wait");
-    // What is there is not overwritten, and what is not there is not copied.
+    // An existing copy isn't overwritten, and a missing database isn't copied.
     let again = backup();
     assert!(again.status == 1 && again.err.contains("exists already"), "{}", again.err);
     let missing = run(command().args(["database", "backup", "--database", "sqlite:///nowhere/x.db", "y.db"]));
     assert!(missing.status == 1 && missing.err.contains("/nowhere/x.db"), "{}", missing.err);
     assert_eq!(service.stop(), 0);
 
-    // The machines are as they were left, with a host in the hands of a lease that nobody knows any more: nothing is
-    // touched before the operator says that it is to be.
+    // The machines kept their state, in which a host belongs to a lease that the restored database doesn't
+    // know. Nothing may be touched until the operator allows it.
     let restored =
         Running::start(&format!("sqlite://{}", copy.display()), &["--simulated-state-file", &machines]);
     let said = restored.allot("doctor");
@@ -305,7 +305,7 @@ fn the_exit_status_says_who_is_at_fault() {
     assert!(ran.err.contains("cannot reach the service") && ran.err.contains("Hint:"), "{}", ran.err);
 }
 
-/// A cloud that nobody asks anything.
+/// A cloud that receives no requests.
 const CLOUD: [&str; 8] = [
     "--fleet",
     "openstack",
@@ -498,7 +498,7 @@ fn who_was_on_the_hosts_of_a_lease_is_shown() {
     let service = Running::start(&database(), &["--simulated-timing", "immediate"]);
     service.says("host create r1-h01");
     service.says("lease create web --hosts 1 --for 2h --wait");
-    // It is recorded right after others can see that the lease is active.
+    // It's recorded shortly after the lease is shown as active.
     let mut asked = (0..100).map(|_| service.says("lease occupancy web"));
     let shown = asked.find(|shown| shown.contains(" held")).expect("it is recorded");
     for text in ["r1-h01", "verified empty", "ongoing", "What was seen is recorded until "] {

@@ -1,4 +1,4 @@
-//! A log that cannot be written costs lines of the log, nothing else.
+//! A log that can't be written loses lines, but affects nothing else.
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::service::{Running, database};
 use crate::shell::command;
 
-/// Far longer than anything here takes.
+/// Far longer than any step here takes.
 const LIMIT: Duration = Duration::from_mins(1);
 
 fn readiness(address: &str) -> std::io::Result<String> {
@@ -21,7 +21,7 @@ fn readiness(address: &str) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// Serves with that as standard error, has a lease start, and stops.
+/// Runs a service with this standard error, starts a lease, and stops the service.
 fn serves_with(stderr: impl Into<Stdio>) {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let (address, database) = (free.to_string(), database());

@@ -1,4 +1,4 @@
-//! The command as it is run from a shell.
+//! Tests of the command as it's run from a shell.
 
 mod access;
 mod balancing;

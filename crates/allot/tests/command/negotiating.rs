@@ -1,11 +1,11 @@
-//! Offers by their numbers, and the question which one to accept.
+//! Offers by number, and the prompt that asks which one to accept.
 
 use serde_json::json;
 
 use crate::first_minutes::typed;
 use crate::service::{Running, database};
 
-/// The numbers of the open offers, and when they end.
+/// Numbers of the open offers, and their expiry dates.
 fn offers(service: &Running) -> (Vec<Option<u64>>, Vec<String>) {
     let offers = service.json("lease offers")["offers"].clone();
     let offers = offers.as_array().expect("a list");

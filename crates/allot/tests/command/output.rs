@@ -1,4 +1,4 @@
-//! Standard output that cannot be written, or that nobody reads to its end.
+//! Standard output that can't be written, or that isn't read to its end.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read};

@@ -1,10 +1,10 @@
-//! Users of a service that asks who they are: an administrator, a member and a reader.
+//! Users of a service that requires a login: an administrator, a member and a reader.
 
 use crate::first_minutes::typed;
 use crate::service::{Running, hashed};
 use crate::shell::{Ran, command, file, run};
 
-/// A service that knows users with the password "secret", and a token "open sesame".
+/// A service with users (password "secret") and a token ("open sesame").
 pub fn service() -> Running {
     let tokens = format!(
         "[[tokens]]\nsha256 = \"{}\"\nuser = \"tom\"\nproject = \"physics\"\nroles = [\"member\"]\n",
@@ -22,14 +22,14 @@ pub fn service() -> Running {
     Running::start("memory", &["--auth", &auth, "--limits-requests-per-second", "0"])
 }
 
-/// Runs a command as a user, whose name and password are in the environment.
+/// Runs a command with the user's name and password in the environment.
 fn by(user: &str, words: &str, service: &Running) -> Ran {
     let mut command = command();
     command.env("ALLOT_USER", user).env("ALLOT_PASSWORD", "secret").env("ALLOT_URL", &service.url);
     run(command.env("TZ", "UTC").args(words.split_whitespace()))
 }
 
-/// What it prints with its notes, if it succeeds.
+/// Output and notes of a command that must succeed.
 fn said(user: &str, words: &str, service: &Running) -> String {
     let ran = by(user, words, service);
     assert_eq!(ran.status, 0, "{user}: {words}: {}", ran.err);

@@ -1,4 +1,4 @@
-//! Which program the binary is: by its name, by `HTOOLS`, by its first argument.
+//! The binary selects a program by its own name, by `HTOOLS`, or by its first argument.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -63,7 +63,7 @@ fn install_links_lays_a_link_for_each_program() {
     let directory = fresh("bin");
     fs::create_dir(&directory).expect("a new directory");
     let path = directory.to_str().expect("a plain path");
-    // The second time, links are renewed.
+    // The second run renews the links.
     for _ in 0..2 {
         let ran = allot(&["install-links", path]);
         assert_eq!(ran.status, 0, "{}", ran.err);

@@ -1,4 +1,4 @@
-//! Questions about clusters over HTTP: the same answers as the commands give for the same cluster.
+//! Questions about clusters over HTTP get the same answers as the commands give.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -28,13 +28,13 @@ fn ask(service: &Running, question: &str, body: &Value) -> (u16, Value) {
     (status, serde_json::from_str(body).expect("JSON"))
 }
 
-/// What a command prints.
+/// JSON output of a command.
 fn printed(arguments: &[&str]) -> Value {
     let ran = allot(arguments);
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err))
 }
 
-/// Each question with what the command is told.
+/// Each question, with the arguments of the equivalent command.
 fn questions() -> Vec<(&'static str, Value, Vec<&'static str>)> {
     vec![
         ("balance", json!({}), vec!["hbal", "--json", "--explain"]),
@@ -88,7 +88,7 @@ fn a_cluster_that_is_sent_or_named_has_the_answers_that_commands_print() {
     }
 }
 
-/// Answers of a remote API that has two nodes, one with an instance.
+/// Responses of a remote API with two nodes and an instance.
 fn documents() -> Value {
     let policy = json!({
         "std": {"memory-size": 128, "cpu-count": 1, "disk-size": 1024, "disk-count": 1, "nic-count": 1, "spindle-use": 1},

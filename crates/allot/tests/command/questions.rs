@@ -1,10 +1,11 @@
-//! `drain`, `whatif` and `fit` on small clusters: what a person reads, and what a program reads.
+//! `drain`, `whatif` and `fit` on small clusters, in text and in JSON.
 
 use serde_json::Value;
 
 use crate::shell::{allot, file};
 
-/// Three nodes; the first has two mirrored instances, one whose data is on it only, and a mirror.
+/// Three nodes. The first has two mirrored instances, one without a mirror, and the mirror of another
+/// instance.
 const SMALL: &str = "\
 g|u|preferred||
 
@@ -22,7 +23,7 @@ old.x|1024|1072|1|running|Y|n3.x|n1.x|drbd||1|-|N
 g|1024,1,1024,1,1,1|128,1,1024,1,1,1;8192,4,65536,16,8,12|drbd,plain|4.0|32.0
 ";
 
-/// Eight mirrors have to leave n3; where the first of them go decides whether there is room for the last.
+/// Eight mirrors must leave n3. The places of the first ones decide whether the last one fits.
 const CROWDED: &str = "\
 g0|u0|preferred||
 
@@ -75,7 +76,7 @@ fn json(arguments: &[&str], status: i32) -> Value {
     serde_json::from_str(&ran.out).expect("the answer is JSON")
 }
 
-/// A text without the spaces at the ends of lines.
+/// Removes trailing spaces from all lines.
 fn trimmed(text: &str) -> String {
     text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
@@ -129,7 +130,8 @@ fn pinned_instances_are_named_with_a_remedy_and_nothing_else_stays_for_them() {
     assert!(!lost.out.contains("because of a pin"), "nothing can read its data: {}", lost.out);
 }
 
-/// An instance that the policy doesn't allow any more could not be created again if n1 died.
+/// If n1 died, the instance `scratch` couldn't be created again, because the policy doesn't allow it any
+/// more.
 const FORBIDDEN: &str = "\
 default|u1|preferred||
 
@@ -162,7 +164,7 @@ fn mirrored_instances_are_refused_where_hail_refuses_them() {
 
 #[test]
 fn a_node_that_fails_n1_stops_nothing_that_hail_would_place() {
-    // n3 has no memory left for old, which is stopped and hence needs none elsewhere.
+    // n3 has no memory left for `old`, which needs none elsewhere because it's stopped.
     let failing = SMALL
         .replace("old.x|1024|1072|1|running|Y|n3.x|n1.x", "old.x|7000|1072|1|ADMIN_down|Y|n3.x|n1.x")
         .replace("n1.x|16384|0|11264", "n1.x|8192|0|3072");
@@ -181,13 +183,13 @@ fn unallocable_groups_are_named() {
     assert!(ran.out.contains("group g is unallocable: nothing is placed there"), "{}", ran.out);
     assert!(ran.out.contains("gnt-group modify --alloc-policy=preferred g: "), "{}", ran.out);
     assert!(!ran.out.contains("online"), "{}", ran.out);
-    // A request that names the group is not asked for its policy.
+    // The allocation policy of a group doesn't matter to a request that names the group.
     assert_eq!(allot(&["fit", "-t", &path, "-G", "g", "1g,1g,1"]).status, 0);
 }
 
 #[test]
 fn what_a_move_does_not_make_worse_is_no_reason_against_it() {
-    // One spindle each, of which the policy allows no more than two uses: db and web alone are three on n1.
+    // Each node has one spindle, and the policy allows two uses of it. n1 already has more.
     let over = SMALL.replace("|4.0|32.0", "|4.0|2.0");
     let path = file("cluster", &over);
     let document = json(&["drain", "-t", &path, "n3", "--reboot"], 0);
@@ -260,7 +262,7 @@ fn the_saved_cluster_is_the_one_after_the_moves() {
     let again = json(&["drain", "-t", &saved, "n3"], 0);
     assert_eq!(again["steps"], Value::Array(Vec::new()));
     assert_eq!((&again["nodes"][0]["primaries"], &again["nodes"][0]["secondaries"]), (&0.into(), &0.into()));
-    // Nothing is missing in it, or hbal would warn.
+    // The saved cluster is complete, or hbal would warn.
     let balanced = allot(&["hbal", "-t", &saved]);
     assert_eq!((balanced.status, balanced.err.as_str()), (0, ""));
 }
@@ -347,7 +349,7 @@ fn fit_counts_and_says_what_would_make_room() {
     assert_eq!(places.iter().filter_map(|p| p["count"].as_u64()).sum::<u64>(), count);
     let wanted = |n: u64| allot(&["fit", "-t", &path, "8g,8g,1", "--count", &n.to_string()]);
     assert_eq!((wanted(count).status, wanted(count + 1).status), (0, 1));
-    // Other pairs for the first ones might leave more room.
+    // Other pairs of nodes for the first instances might leave more room.
     let no = format!("NO: no way was found for more than {count} of {} instances (", count + 1);
     assert!(wanted(count + 1).out.starts_with(&no), "{}", wanted(count + 1).out);
     let proven = |arguments: &[&str]| {
@@ -435,7 +437,7 @@ fn the_path_of_a_socket_is_attached_as_for_ganetis_programs() {
     assert!(ran.err.contains("-L/nonexistent/s"), "{}", ran.err);
 }
 
-/// A node that has just as much free as it must keep for another node.
+/// A node with exactly as much free memory as it must keep for another node.
 const EXACTLY: &str = "\
 g|u|preferred||
 
@@ -515,7 +517,7 @@ fn room_is_counted_once_for_a_policy_of_one_size() {
 #[test]
 fn one_group_that_fails_n1_need_not_stop_all_others() {
     let path = file("cluster", SICK);
-    // Only the group that a request names has to survive.
+    // If a request names a group, only that group has to survive failures.
     assert_eq!(allot(&["fit", "-t", &path, "-G", "g2", "1g,1g,1"]).status, 0);
     let fit = ["fit", "-t", &path, "1g,1g,1"];
     let refused = allot(&fit);
@@ -532,7 +534,7 @@ fn one_group_that_fails_n1_need_not_stop_all_others() {
         let document = json(&["whatif", "-t", &path, option, "--add-instances", "2,1g,1g,1"], 0);
         assert_eq!(document["created"][0]["placed"].as_array().map(Vec::len), Some(2), "{document}");
     }
-    // What most instances have.
+    // The template of most instances.
     assert_eq!(json(&fit, 1)["shape"]["disk_template"], "drbd");
 }
 
@@ -556,7 +558,7 @@ fn every_question_has_help() {
     }
 }
 
-/// The text is what was agreed on; shows both where it is not.
+/// Asserts that a text is as expected. If not, prints both in full.
 fn same_text(text: &str, expected: &str) {
     assert!(text == expected, "got:\n{text}\nexpected:\n{expected}");
 }

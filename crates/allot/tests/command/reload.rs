@@ -1,4 +1,4 @@
-//! SIGHUP to the real process: what it reads again, and what it leaves.
+//! SIGHUP to the real process: files that it reads again, and settings that stay.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,12 +13,12 @@ use serde_json::Value;
 use crate::service::{database, hashed};
 use crate::shell::{command, fresh};
 
-/// A service whose log is read.
+/// A service whose log the test reads.
 pub struct Logged {
     pub child: Child,
     pub url: String,
     log: Receiver<Value>,
-    /// All that was read of it.
+    /// Entries that were read so far.
     read: Vec<Value>,
 }
 
@@ -44,7 +44,7 @@ impl Logged {
         service
     }
 
-    /// Reads the log to a line with that message.
+    /// Reads the log up to the entry with this message.
     pub fn until(&mut self, message: &str) -> Value {
         loop {
             let entry = self.log.recv_timeout(Duration::from_mins(2));
@@ -65,7 +65,7 @@ impl Logged {
         assert!(told.expect("there is a kill").success());
     }
 
-    /// The status that a token gets.
+    /// HTTP status of a request with this token.
     fn status(&self, token: &str) -> u16 {
         let ran = crate::shell::run(
             command().env("ALLOT_URL", &self.url).env("ALLOT_TOKEN", token).args(["lease", "list"]),
@@ -77,7 +77,7 @@ impl Logged {
         }
     }
 
-    /// All of the log so far, as text.
+    /// The log so far, as text.
     fn text(&mut self) -> String {
         self.read.extend(self.log.try_iter());
         self.read.iter().map(Value::to_string).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! A leasing service as a process of its own, and commands that talk to it.
+//! A leasing service in its own process, and commands that talk to it.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -8,14 +8,15 @@ use serde_json::Value;
 
 use crate::shell::{Ran, command, fresh, run};
 
-/// A service that runs until this value goes away.
+/// A service that runs until this value is dropped.
 pub struct Running {
     pub child: Child,
     pub url: String,
 }
 
 impl Running {
-    /// Starts it on a free port and waits until it serves. Its log is JSON, so that the address can be read.
+    /// Starts a service on a free port and waits until it serves. Its log is JSON, so that the address can be
+    /// read.
     pub fn start(database: &str, more: &[&str]) -> Self {
         Self::of(serving(database).args(more))
     }
@@ -25,7 +26,7 @@ impl Running {
         Self::of(serving("memory").args(more).env("TMPDIR", directory))
     }
 
-    /// The same in a directory, with words as a page has them for a shell: `serve --name one`.
+    /// Starts a service in a directory. `words` are as a page writes them for a shell: `serve --name one`.
     pub fn start_in(directory: &Path, words: &str) -> Self {
         let line = format!("exec \"$0\" {words} --listen 127.0.0.1:0 --log-format json");
         let allot = command();
@@ -51,7 +52,7 @@ impl Running {
             let entry: Value = serde_json::from_str(&line).unwrap_or_default();
             if let Some(url) = entry["url"].as_str() {
                 url.clone_into(&mut service.url);
-                // The rest has to be read, or the service would wait for it to be.
+                // Reads the rest, so that the pipe never fills up.
                 std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
                 return service;
             }
@@ -59,7 +60,7 @@ impl Running {
         }
     }
 
-    /// Tells it to stop, and waits until it has.
+    /// Tells the service to stop, and waits for it. Returns its exit status.
     pub fn stop(mut self) -> i32 {
         let told = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         assert!(told.expect("there is a kill").success());
@@ -72,7 +73,7 @@ impl Running {
         self.child.wait().expect("a child");
     }
 
-    /// Runs a command that talks to it.
+    /// Runs a command against this service.
     pub fn allot(&self, words: &str) -> Ran {
         // Single quotation marks keep words together, as in a shell.
         let words = words.split('\'').enumerate().flat_map(|(place, part)| match place % 2 {
@@ -82,14 +83,14 @@ impl Running {
         run(command().env("ALLOT_URL", &self.url).env("TZ", "UTC").args(words))
     }
 
-    /// What it prints with its notes, if it succeeds.
+    /// Output and notes of a command that must succeed.
     pub fn says(&self, words: &str) -> String {
         let ran = self.allot(words);
         assert_eq!(ran.status, 0, "{words}: {}{}", ran.out, ran.err);
         ran.out + &ran.err
     }
 
-    /// The JSON that it prints.
+    /// JSON output of a command that must succeed.
     pub fn json(&self, words: &str) -> Value {
         let ran = self.allot(&format!("{words} -o json"));
         assert_eq!(ran.status, 0, "{words}: {}{}", ran.out, ran.err);
@@ -111,12 +112,12 @@ fn serving(database: &str) -> Command {
     command
 }
 
-/// A database file of its own.
+/// URL of a new database file.
 pub fn database() -> String {
     format!("sqlite://{}", fresh("allot.db").display())
 }
 
-/// What `allot hash` makes of a secret.
+/// Hash of a secret, from `allot hash`.
 pub fn hashed(kind: &str, secret: &str) -> String {
     use std::io::Write;
     let mut child = command()

@@ -1,11 +1,11 @@
-//! Running the binary, and files for it.
+//! Runs the binary, and makes files for it.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a run printed, and its exit status.
+/// Output and exit status of a run.
 #[derive(Debug)]
 pub struct Ran {
     pub status: i32,
@@ -13,12 +13,12 @@ pub struct Ran {
     pub err: String,
 }
 
-/// The binary, outside of any role or cloud that the caller's environment gives it.
+/// The binary, without variables of the test's environment that select a program or a cloud.
 pub fn command() -> Command {
     named(env!("CARGO_BIN_EXE_allot"))
 }
 
-/// The same by another path.
+/// Like [`command`], by another path.
 pub fn named(path: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(path);
     command.env_remove("HTOOLS").env_remove("OS_AUTH_URL").env_remove("ALLOT_N1_INITIAL");
@@ -36,7 +36,6 @@ pub fn run(command: &mut Command) -> Ran {
     }
 }
 
-/// Runs the binary with arguments.
 pub fn allot(args: &[&str]) -> Ran {
     run(command().args(args))
 }
@@ -52,14 +51,14 @@ pub fn fresh(name: &str) -> PathBuf {
     directory.join(name)
 }
 
-/// Writes a file.
+/// Writes a file at a fresh path, which it returns.
 pub fn file(name: &str, contents: &str) -> String {
     let path = fresh(name);
     fs::write(&path, contents).expect("the directory for tests is writable");
     path.to_str().expect("a plain path").to_owned()
 }
 
-/// Three nodes, of which the first has all four instances.
+/// Three nodes. The first has all four instances.
 pub const UNBALANCED: &str = "\
 g|u|preferred||
 
@@ -74,7 +73,7 @@ i4.x|1024|1024|1|ADMIN_down|Y|n1.x|n3.x|drbd||1|-|N
 
 ";
 
-/// A request on a cluster that has one instance, of a template, on one node.
+/// A request on a cluster with one instance, which has this template and only a primary node.
 pub fn request_with(template: &str, wanted: &str) -> String {
     const MESSAGE: &str = r#"{"version":2,"cluster_name":"c","cluster_tags":[],"enabled_hypervisors":["fake"],
 "nodegroups":{"u":{"name":"g","alloc_policy":"preferred","networks":[],"tags":[],"ipolicy":{
@@ -88,11 +87,11 @@ pub fn request_with(template: &str, wanted: &str) -> String {
     MESSAGE.replace("TEMPLATE", template).replace("WANTED", wanted)
 }
 
-/// The same with an instance that is not mirrored.
+/// Like [`request_with`], with an instance that isn't mirrored.
 pub fn request(wanted: &str) -> String {
     request_with("plain", wanted)
 }
 
-/// Wants a node for an instance without mirror.
+/// Requests a node for an instance without a mirror.
 pub const ALLOCATE: &str = r#"{"type":"allocate","name":"new","required_nodes":1,"memory":1024,"vcpus":1,
 "disk_space_total":1024,"disks":[{"size":1024}],"disk_template":"plain","tags":[],"spindle_use":1,"nics":[]}"#;

@@ -1,4 +1,5 @@
-//! Exit statuses: 0, 1 for wrong input, 2 for a wrong command line; and nothing on standard output then.
+//! Exit statuses: 0, 1 for wrong input, 2 for a wrong command line. In case of an error, standard output is
+//! empty.
 
 use crate::shell::{ALLOCATE, UNBALANCED, allot, file, fresh, request};
 

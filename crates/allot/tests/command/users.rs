@@ -9,7 +9,7 @@ use crate::first_minutes::typed;
 use crate::service::Running;
 use crate::shell::{Ran, command, file, fresh, run};
 
-/// Runs `allot user` with words, a file, and something to read.
+/// Runs `allot user` with these words, this file, and this standard input.
 fn user(words: &str, file: &str, input: &str) -> Ran {
     let mut child = command()
         .arg("user")
@@ -31,14 +31,14 @@ fn user(words: &str, file: &str, input: &str) -> Ran {
     }
 }
 
-/// What it prints, if it succeeds.
+/// A run that must succeed.
 fn done(words: &str, file: &str, input: &str) -> Ran {
     let ran = user(words, file, input);
     assert_eq!(ran.status, 0, "{words}: {}", ran.err);
     ran
 }
 
-/// Whether a service with this file accepts a user with that password.
+/// Output of `whoami`. `None` if a service with this file rejects the user and password.
 fn accepts(file: &str, name: &str, password: &str) -> Option<String> {
     let service = Running::start("memory", &["--auth", &format!("basic:{file}")]);
     let mut whoami = command();

@@ -1,7 +1,9 @@
-//! `allot import blazar`: the hosts and leases of a running Blazar, read by its API, into an empty database of ours.
+//! `allot import blazar`: reads the hosts and leases of a running Blazar through its API, and imports them
+//! into an empty database of ours.
 //!
-//! Blazar's own records, and servers, are never touched; of the cloud only keys in the metadata of aggregates are
-//! changed, by which our driver knows reservations ([`fleet_openstack::BlazarReservation`]).
+//! Blazar's own records and the cloud's servers are never changed. The only changes in the cloud are keys in
+//! the metadata of aggregates, by which our driver recognizes reservations
+//! ([`fleet_openstack::BlazarReservation`]).
 
 mod records;
 mod saved;
@@ -31,10 +33,10 @@ use crate::config::{self, ConfigError, Configuration, FenceChoice, FleetChoice};
 use crate::database::{self, DatabaseError};
 use crate::serve::{AssemblyError, cloud};
 
-/// Settings that have flags here; all others are in the file of settings or in variables.
+/// Settings that have flags here. All others come from the settings file or the environment.
 pub(super) const SETTINGS: [&str; 1] = ["database"];
 
-/// How many of a kind are listed.
+/// Maximum number of entries in a printed list.
 const SHOWN: usize = 50;
 
 /// What to do.
@@ -64,7 +66,7 @@ pub(super) struct BlazarArguments {
     login: client::LoginArguments,
 }
 
-/// Why it was not done.
+/// Failure of a step of the import.
 #[derive(Debug, Error)]
 pub(super) enum BlazarError {
     #[error(transparent)]
@@ -114,13 +116,12 @@ impl BlazarError {
     }
 }
 
-/// What to print, and whether it went as it should.
+/// Text to print, and whether the step found no problems.
 pub(super) struct Told {
     pub text: String,
     pub well: bool,
 }
 
-/// Carries it out.
 pub(super) fn run(arguments: BlazarArguments, settings: &ArgMatches) -> Result<Told, BlazarError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -173,7 +174,7 @@ async fn read(arguments: BlazarArguments) -> Result<Told, BlazarError> {
     Ok(Told { text, well: records.left_out.is_empty() })
 }
 
-/// What the steps after reading work with.
+/// Input of the steps after `--read`.
 struct Step {
     saved: Saved,
     records: Records,
@@ -184,7 +185,7 @@ struct Step {
 }
 
 impl Step {
-    /// What would be taken over, and what is in the way.
+    /// Reports the records that would be imported, and all obstacles.
     async fn compare(&self) -> Result<Told, BlazarError> {
         let traces = self.traces().await?;
         let database = database::refuse_filled(&self.configuration.database).await;
@@ -217,7 +218,7 @@ impl Step {
         }
         self.contradiction().await.map_err(BlazarError::Refused)?;
         database::refuse_filled(&self.configuration.database).await?;
-        // The keys first: without the database they mean nothing to anybody, and this can be done again.
+        // Keys first: they have no effect without the database, and setting them can be repeated.
         self.fleet.take_over(&traces).await?;
         let to = database::take_in(&self.records.archive, &self.configuration.database).await?;
         let mut text = counts(&self.saved, &self.records) + &self.due();
@@ -247,7 +248,7 @@ impl Step {
         Ok(Told { text, well: true })
     }
 
-    /// Compares the cloud with what is taken over.
+    /// Compares the cloud with the records to import.
     async fn traces(&self) -> Result<BlazarTraces, BlazarError> {
         let hosts = self.records.archive.snapshot.hosts.iter();
         let hosts: BTreeMap<_, _> = hosts.map(|record| (record.host.id, record.host.name.clone())).collect();
@@ -256,12 +257,12 @@ impl Step {
         Ok(traces)
     }
 
-    /// Whether a store takes it in.
+    /// Tries the import on a store in memory.
     async fn contradiction(&self) -> Result<(), String> {
         MemoryStore::new().import(&self.records.archive).await.map_err(|error| error.to_string())
     }
 
-    /// Refuses to take over while two would change the cloud.
+    /// Fails if Blazar's manager runs, or if that is unclear: both services would change the cloud.
     async fn refuse_running(&self, arguments: &BlazarArguments) -> Result<(), BlazarError> {
         let url = self.saved.url.clone();
         let target = client::Target { url: Some(url.clone()), ..arguments.target.clone() };
@@ -269,14 +270,14 @@ impl Step {
         let blazar = Connection::open(target, login, true).await?;
         match blazar.get("/v1/leases", &[]).await {
             Ok(_) => Err(BlazarError::Running { url }),
-            // Its API has waited for the manager's answer and given up.
+            // Blazar's API timed out waiting for its manager.
             Err(ClientError::Refused { status: 500, .. }) => Ok(()),
             Err(_) if arguments.manager_stopped => Ok(()),
             Err(error) => Err(BlazarError::Unclear { url, reason: error.to_string() }),
         }
     }
 
-    /// What Blazar has not done any more.
+    /// Starts and ends of leases that are due but that Blazar hasn't carried out.
     fn due(&self) -> String {
         let due = self.records.due(self.now).map(|undone| {
             let what = if undone.kind == EventKind::StartLease { "start" } else { "end" };
@@ -295,14 +296,14 @@ fn left_out(records: &Records) -> String {
     listed("Cannot be taken over", &entries.collect::<Vec<_>>())
 }
 
-/// A list with a heading, not too long; nothing without entries.
+/// A heading with at most `SHOWN` entries below it. Empty if there are no entries.
 fn listed(heading: &str, entries: &[String]) -> String {
     if entries.is_empty() {
         return String::new();
     }
     let mut text = format!("{heading}:\n");
     for entry in entries.iter().take(SHOWN) {
-        // A name with an end of line would look like an entry.
+        // A name with a line break would look like another entry.
         let _ = writeln!(text, "  {}", escaped(entry));
     }
     if entries.len() > SHOWN {
@@ -311,7 +312,7 @@ fn listed(heading: &str, entries: &[String]) -> String {
     text
 }
 
-/// How much there is of everything, and from when.
+/// Blazar's URL, the time of reading, and the number of records.
 fn counts(saved: &Saved, records: &Records) -> String {
     let snapshot = &records.archive.snapshot;
     let of = |status| snapshot.leases.iter().filter(|record| record.lease.status == status).count() as u64;

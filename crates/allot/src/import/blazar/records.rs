@@ -1,4 +1,4 @@
-//! What a Blazar has answered, as records of a store. Nothing is asked or changed here.
+//! Converts the responses of Blazar's API to records of a store. No I/O happens here.
 
 mod addresses;
 mod instants;
@@ -28,31 +28,30 @@ pub(super) use self::addresses::{Given, read as read_address};
 use self::instants::{instant, instant_or};
 use super::saved::Saved;
 
-/// Fields of hosts that are no capabilities, beside those that every host has.
+/// Host fields that aren't capabilities, in addition to those that every host has.
 const NO_CAPABILITIES: [&str; 5] = ["status", "trust_id", "created_at", "updated_at", "disabled"];
 
-/// What is taken over, and what is not.
+/// Records to import, and entries that can't be imported.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    /// For an empty store.
+    /// For import into an empty store.
     pub archive: Archive,
-    /// What the cloud has of leases that are not over.
+    /// Reservations of hosts and instances that exist in the cloud, from leases that aren't over.
     pub reservations: Vec<BlazarReservation>,
-    /// What cannot be taken over.
     pub left_out: Vec<LeftOut>,
-    /// Starts and ends that Blazar has not done, by when they are due.
+    /// Starts and ends that Blazar hasn't carried out, sorted by due date.
     pub undone: Vec<Undone>,
 }
 
-/// Something that cannot be taken over.
+/// An entry that can't be imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LeftOut {
-    /// What it is, with its identifier.
+    /// Kind of entry, with its identifier and name if they're known.
     pub what: String,
     pub why: String,
 }
 
-/// Something that Blazar would do with a lease.
+/// A start or end of a lease that Blazar hasn't carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Undone {
     pub at: Timestamp,
@@ -120,12 +119,12 @@ struct BlazarProperty {
     private: bool,
 }
 
-/// By reservation, how often each host is allocated to it.
+/// Number of allocations of each host, by reservation.
 type Allocated = BTreeMap<String, BTreeMap<HostId, u32>>;
 
 impl Records {
-    /// Reads it all, with who has which address in the cloud, as far as it was asked. `uuid` draws identifiers of what has
-    /// none in Blazar's answers.
+    /// Converts everything. `given` has the holders of floating IPs, and is empty if the cloud wasn't asked.
+    /// `uuid` generates identifiers for records that have none in Blazar's responses.
     pub(super) fn of(saved: &Saved, given: &Given, mut uuid: impl FnMut() -> u128) -> Self {
         let mut records = Self::default();
         for value in &saved.hosts {
@@ -153,7 +152,7 @@ impl Records {
             }
         }
         records.archive.snapshot.floating_ips.sort_by_key(|record| record.floating_ip.id);
-        // Of two that contradict each other the later one is left out.
+        // If two leases conflict, the later one is left out.
         leases.sort_by_key(|record| (record.created_at, record.lease.id));
         let known: Vec<&Lease> = leases.iter().map(|record| &record.lease).collect();
         let mut addresses = Addresses::new(&records.archive.snapshot.floating_ips, given, &known);
@@ -178,12 +177,14 @@ impl Records {
         records.archive.snapshot.leases.sort_by_key(|record| record.lease.id);
         records.undone.sort_by_key(|undone| (undone.at, undone.lease));
         records.archive.usage = usage(&records.archive);
-        // It is no new store beside a fleet that somebody else has handed over hosts of.
+        // With 0, the service would take this for a new store next to a fleet whose hosts another service has
+        // handed over.
         records.archive.last_fence = 1;
         records
     }
 
-    /// Addresses that somebody has in the cloud and no lease that is taken over, in words: they would be taken away.
+    /// Messages about floating IPs that have a holder in the cloud, but belong to no imported lease: the
+    /// service would take them away.
     pub(super) fn addresses_of_others(&self, given: &Given) -> Vec<String> {
         let leases = self.archive.snapshot.leases.iter().map(|record| &record.lease);
         let kept = leases.filter(|lease| lease.keeps_resources()).flat_map(|lease| &lease.reservations);
@@ -201,7 +202,7 @@ impl Records {
             .collect()
     }
 
-    /// Starts and ends that were due by then.
+    /// Starts and ends that are due at `now`.
     pub(super) fn due(&self, now: Timestamp) -> impl Iterator<Item = &Undone> {
         self.undone.iter().filter(move |undone| undone.at <= now)
     }
@@ -233,7 +234,7 @@ impl Records {
     }
 }
 
-/// What the cloud has of a reservation.
+/// The reservation as it exists in the cloud. `None` for floating IPs.
 fn in_cloud(lease: &Lease, reservation: &Reservation) -> Option<BlazarReservation> {
     let hosts = match &reservation.allocation {
         Allocation::Hosts(hosts) => hosts.iter().map(|host| (*host, 1)).collect(),
@@ -250,12 +251,12 @@ fn in_cloud(lease: &Lease, reservation: &Reservation) -> Option<BlazarReservatio
     })
 }
 
-/// How a lease is called in what is printed.
+/// Name of a lease in messages.
 fn called(lease: &Lease) -> String {
     format!("lease {} ({})", lease.id, Quoted(&lease.name))
 }
 
-/// A host's number: Blazar writes it as text.
+/// Parses the number of a host. Blazar writes it as text.
 fn number(value: &Value) -> Option<HostId> {
     match value {
         Value::String(text) => host_id(text),
@@ -283,7 +284,7 @@ fn read_host(value: &Value, read_at: Timestamp) -> Result<HostRecord, String> {
     Ok(HostRecord { host, version: Version::FIRST, created_at, updated_at })
 }
 
-/// A value as text.
+/// A JSON value as text. Strings lose their quotation marks.
 fn plain(value: Value) -> String {
     match value {
         Value::String(text) => text,
@@ -362,7 +363,7 @@ fn read_lease(
     Ok(LeaseRecord { updated_at, ..LeaseRecord::new(lease, wording, created_at) })
 }
 
-/// Puts the events of a lease in.
+/// Sets the events of a lease. Start and end events must be due at the dates of the lease.
 fn read_events(lease: &mut Lease, events: &[BlazarEvent]) -> Result<(), String> {
     lease.events = EventStatuses::UNDONE;
     for event in events {
@@ -392,7 +393,7 @@ fn read_events(lease: &mut Lease, events: &[BlazarEvent]) -> Result<(), String> 
     Ok(())
 }
 
-/// A reservation as it was read.
+/// A parsed reservation.
 struct Read {
     id: ReservationId,
     terms: ReservationTerms,
@@ -422,7 +423,7 @@ fn read_reservation(
     }
     let allocation = match terms {
         ReservationTerms::Hosts(_) => Allocation::Hosts(given.keys().copied().collect::<BTreeSet<_>>()),
-        // Those are given later, when all leases are known.
+        // Addresses are assigned later, when all leases are known.
         ReservationTerms::FloatingIps(_) => Allocation::FloatingIps(BTreeSet::new()),
         _ => Allocation::Slots(given.clone()),
     };
@@ -442,12 +443,12 @@ fn read_reservation(
     Ok(Read { id, terms, wording, allocation, status, missing_resources, resources_changed })
 }
 
-/// What was asked for, read as a request for it.
+/// Parses the terms of a reservation in the same way as a request for it.
 fn read_terms(value: &Map<String, Value>) -> Result<(ReservationTerms, Wording), String> {
     let resource_type = value.get("resource_type").and_then(Value::as_str).unwrap_or_default();
     let fields: &[&str] = match resource_type {
         "physical:host" => &["min", "max", "hypervisor_properties", "resource_properties", "before_end"],
-        // The last two are of forks.
+        // Only forks of Blazar have the last two.
         "virtual:instance" => &[
             "vcpus",
             "memory_mb",
@@ -468,7 +469,7 @@ fn read_terms(value: &Map<String, Value>) -> Result<(ReservationTerms, Wording),
     if resource_type != "flavor:instance" {
         return read_reserved(&Value::Object(request), &|_| None).map_err(|error| error.to_string());
     }
-    // Blazar keeps the flavor as it was, as JSON.
+    // Blazar keeps a copy of the flavor, as JSON, from the time of the request.
     let words = value.get("resource_properties").and_then(Value::as_str).unwrap_or_default();
     let flavor: Map<String, Value> =
         serde_json::from_str(words).map_err(|_| "its flavor is not in resource_properties".to_owned())?;
@@ -484,20 +485,20 @@ fn read_terms(value: &Map<String, Value>) -> Result<(ReservationTerms, Wording),
     Ok((terms, Wording { resource_properties: Some(words.into()), ..wording }))
 }
 
-/// Who has which host when, to find leases that cannot be beside each other: two may have a host at one time, which Blazar
-/// lets happen when requests come at once.
+/// Leases by host, to find conflicts. Blazar can allocate a host to two leases at the same time if they're
+/// requested at once.
 #[derive(Default)]
 struct Held(BTreeMap<HostId, Vec<Holding>>);
 
 struct Holding {
     window: Window,
     whole: bool,
-    /// Whose it is.
+    /// Name of the lease, for messages.
     called: String,
 }
 
 impl Held {
-    /// Enters what a lease has, or says what it has that another one has.
+    /// Adds the hosts of a lease. The error names the lease that conflicts with it.
     fn enter(&mut self, lease: &Lease) -> Result<(), String> {
         if !lease.keeps_resources() {
             return Ok(());
@@ -524,7 +525,8 @@ impl Held {
     }
 }
 
-/// Usage from the start of leases that run. Those that are over are in no account of ours.
+/// Usage by pending and running leases, running ones from their start. Leases that are over aren't in our
+/// accounts.
 fn usage(archive: &Archive) -> Entries {
     let hosts: BTreeMap<HostId, &Host> =
         archive.snapshot.hosts.iter().map(|record| (record.host.id, &record.host)).collect();

@@ -1,4 +1,4 @@
-//! What a Blazar has answered, in a file.
+//! The file with the responses of Blazar's API.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -12,23 +12,23 @@ use thiserror::Error;
 
 use crate::client::{ClientError, Connection};
 
-/// Longer files are refused: 100,000 leases have about 200 MB.
+/// Longer files are rejected: 100,000 leases take about 200 MB.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// How often the leases are read until they were the same before and after all else.
+/// Maximum number of attempts to read leases that are the same before and after everything else.
 const ATTEMPTS: u32 = 5;
 
-/// The first thing in the file, which says what it is.
+/// First field of the file, which identifies its format.
 const FORMAT: &str = "allot import blazar 1";
 
-/// All that a Blazar says of what it has, as it says it, but for what other services trust it with.
+/// Everything that Blazar's API returns, unchanged except that trusts are removed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Saved {
     format: String,
-    /// When it was read, by the clock of this machine.
+    /// Time of reading, by the clock of this machine.
     pub read_at: Timestamp,
-    /// Where Blazar is, without `/v1`.
+    /// Blazar's URL, without `/v1`.
     pub url: String,
     pub hosts: Vec<Value>,
     pub properties: Vec<Value>,
@@ -37,7 +37,7 @@ pub(super) struct Saved {
     pub leases: Vec<Value>,
 }
 
-/// Why there is no such file.
+/// Failure to read from Blazar, or to write or read the file.
 #[derive(Debug, Error)]
 pub(in crate::import) enum SavedError {
     #[error(transparent)]
@@ -68,7 +68,7 @@ pub(in crate::import) enum SavedError {
 }
 
 impl SavedError {
-    /// The error with its likely cause, if it is that Blazar's API can't reach Blazar's manager.
+    /// Adds the likely cause if Blazar's API can't reach its manager.
     fn explained(self, url: &str) -> Self {
         match self {
             Self::Blazar(ClientError::Refused { status: 500.., message, .. }) => {
@@ -80,7 +80,7 @@ impl SavedError {
 }
 
 impl Saved {
-    /// Asks a Blazar for all that it has, as it was between two changes.
+    /// Reads everything from Blazar, in a state between two changes of its leases.
     pub(super) async fn ask(blazar: &Connection, now: impl Fn() -> Timestamp) -> Result<Self, SavedError> {
         Self::asked(blazar, now).await.map_err(|error| error.explained(blazar.url()))
     }
@@ -113,7 +113,7 @@ impl Saved {
         Err(SavedError::Restless)
     }
 
-    /// Writes it into a new file, which only its owner may read: it has the names of users and projects.
+    /// Writes a new file that only its owner can read, because it has the names of users and projects.
     pub(super) fn write(&self, path: &Path) -> Result<(), SavedError> {
         let unwritable = |error: io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => SavedError::Exists { path: path.to_owned() },
@@ -126,7 +126,6 @@ impl Saved {
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(unwritable)
     }
 
-    /// Reads such a file.
     pub(super) fn read(path: &Path) -> Result<Self, SavedError> {
         let unreadable = |error| SavedError::Unreadable { path: path.to_owned(), error };
         let mut text = Vec::new();
@@ -154,14 +153,14 @@ async fn list(blazar: &Connection, path: &'static str, key: &'static str) -> Res
     };
     for entry in &mut entries {
         if let Value::Object(fields) = entry {
-            // By it Blazar acts as the user; it is nothing to us.
+            // Blazar acts as the user by this trust. We have no use for it.
             fields.remove("trust_id");
         }
     }
     Ok(entries)
 }
 
-/// Nothing of what this Blazar does not have: its operator chooses plugins, and older ones have fewer lists.
+/// An empty list if Blazar doesn't serve it: operators choose plugins, and older versions have fewer lists.
 fn if_served(answer: Result<Vec<Value>, SavedError>) -> Result<Vec<Value>, SavedError> {
     match answer {
         Err(SavedError::Blazar(ClientError::Refused { status: 404, .. })) => Ok(Vec::new()),
@@ -169,7 +168,7 @@ fn if_served(answer: Result<Vec<Value>, SavedError>) -> Result<Vec<Value>, Saved
     }
 }
 
-/// The leases of all projects, in an order of their own.
+/// Leases of all projects, sorted so that two readings can be compared.
 async fn leases(blazar: &Connection) -> Result<Vec<Value>, SavedError> {
     let mut leases = list(blazar, "/v1/leases", "leases").await?;
     if leases.iter().any(|lease| lease.get("lease_state").is_some()) {

@@ -1,4 +1,4 @@
-//! What becomes of files of Blazar's.
+//! Translations of configuration files of Blazar.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn settings(text: &str) -> BTreeMap<&'static str, String> {
     translation.settings.iter().map(|(key, setting)| (*key, shown(&setting.value))).collect()
 }
 
-/// The service starts with what is printed.
+/// Configuration of a service that starts with the printed settings.
 fn configuration(text: &str) -> Configuration {
     started(text).expect("a configuration")
 }

@@ -1,4 +1,4 @@
-//! Instances and mirrors of lost nodes, by what becomes of them.
+//! Instances and mirrors of lost nodes, grouped by outcome.
 
 use cluster::{Cluster, InstanceIdx, Move};
 use htools::io::Io;
@@ -7,7 +7,7 @@ use placement::drain::{DrainStep, Obstacle, Plan, Role, Stay};
 use crate::questions::drain::UNPIN;
 use crate::questions::{QuestionError, print};
 
-/// A plan's steps and stays. Stopped instances are apart, since nothing is lost that runs.
+/// Steps and stays of a plan. Stopped instances are separate, because they don't add to the downtime.
 pub(super) struct Rescue<'a> {
     /// Starts of running instances on other nodes.
     pub restarts: Vec<&'a DrainStep>,

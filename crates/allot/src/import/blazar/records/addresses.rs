@@ -1,5 +1,5 @@
-//! Addresses, and which of them leases have. Blazar does not say which: those of a running lease are known by the tags that
-//! it has given them in the cloud, and those of one that starts later are chosen again.
+//! Assignment of floating IPs to leases, which Blazar's API doesn't show. The addresses of a running lease
+//! are known from the tags that Blazar set in the cloud. Addresses for later leases are chosen again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ use store::FloatingIpRecord;
 
 use super::instants::instant_or;
 
-/// Who has which address in the cloud.
+/// Holder of each floating IP in the cloud.
 pub(in crate::import::blazar) type Given = BTreeMap<FloatingIpId, ReservationId>;
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ struct BlazarAddress {
     created_at: Option<String>,
 }
 
-/// Reads an address of Blazar's.
+/// Reads a floating IP from Blazar's JSON.
 pub(in crate::import::blazar) fn read(value: &Value, read_at: Timestamp) -> Result<FloatingIpRecord, String> {
     let read = BlazarAddress::deserialize(value).map_err(|error| error.to_string())?;
     let floating_ip = FloatingIp {
@@ -44,7 +44,7 @@ pub(in crate::import::blazar) fn read(value: &Value, read_at: Timestamp) -> Resu
     Ok(FloatingIpRecord { floating_ip, subnet: read.subnet_id, created_at })
 }
 
-/// Which addresses are whose, and when.
+/// Floating IPs, the reservations that hold them, and the windows in which they're held.
 #[derive(Default)]
 pub(super) struct Addresses {
     all: BTreeMap<FloatingIpId, FloatingIp>,
@@ -53,8 +53,8 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// These addresses, some of which the cloud has given to reservations; those are of one of these leases that is not
-    /// over.
+    /// `given` has the holders in the cloud. A holder counts only if it belongs to one of `leases`, and that
+    /// lease isn't over.
     pub(super) fn new(records: &[FloatingIpRecord], given: &Given, leases: &[&Lease]) -> Self {
         let all: BTreeMap<FloatingIpId, FloatingIp> =
             records.iter().map(|record| (record.floating_ip.id, record.floating_ip.clone())).collect();
@@ -69,8 +69,8 @@ impl Addresses {
         this
     }
 
-    /// Gives leases that are not over the addresses of their reservations: first those that ask for certain ones. Says
-    /// what others lack.
+    /// Assigns addresses to the reservations of leases that aren't over. Leases that require certain
+    /// addresses go first. Returns the leases that couldn't get enough, with the reason.
     pub(super) fn give<'a>(
         &mut self,
         leases: impl Iterator<Item = &'a mut Lease>,
@@ -98,7 +98,8 @@ impl Addresses {
         Ok(())
     }
 
-    /// Those that it has; then those that it asks for, and the first that are free.
+    /// Keeps the addresses that the reservation already holds, adds the required ones, then the first free
+    /// ones.
     fn choose(
         &mut self,
         reservation: ReservationId,

@@ -1,4 +1,4 @@
-//! Instants as Blazar writes them.
+//! Timestamps in Blazar's format.
 
 use std::str::FromStr;
 
@@ -7,14 +7,14 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use leases::text::Quoted;
 
-/// An instant as Blazar writes it, always in UTC.
+/// Parses a timestamp of Blazar's, which is always in UTC.
 pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
     let civil = DateTime::from_str(text).map_err(|_| format!("{} is no date", Quoted(text)))?;
     let zoned = civil.to_zoned(TimeZone::UTC).map_err(|_| format!("{} is no date", Quoted(text)))?;
     Ok(zoned.timestamp())
 }
 
-/// The same of one that need not be there.
+/// Parses an optional timestamp, with a default if it's missing.
 pub(super) fn instant_or(text: Option<&String>, otherwise: Timestamp) -> Result<Timestamp, String> {
     text.map_or(Ok(otherwise), |text| instant(text))
 }

@@ -1,4 +1,4 @@
-//! What a real Blazar 18 answered, taken over; and what is left out of it.
+//! Imports the recorded responses of a real Blazar 18, and checks which entries are left out.
 
 use leases::ids::LeaseId;
 use proptest::prelude::*;
@@ -8,8 +8,8 @@ use store::memory::MemoryStore;
 use super::*;
 use crate::config::DatabaseChoice;
 
-/// What a Blazar 18 answered: leases of hosts, of instances of each affinity, of a flavor, and of two things at once;
-/// running, to come and over.
+/// Responses of a Blazar 18. The leases reserve hosts, instances with each affinity, a flavor, and two
+/// resources at once. Some run, some start later, some are over.
 const RECORDED: &str = include_str!("blazar-18.json");
 
 fn recorded() -> Value {
@@ -22,7 +22,7 @@ fn read(document: Value) -> (Saved, Records) {
     (saved, records)
 }
 
-/// The recorded leases with a change of the one of that name, and why it is left out then.
+/// Applies a change to the recorded lease of that name. Returns the reason why it's left out.
 fn refusal(name: &str, change: impl FnOnce(&mut Value)) -> String {
     let mut document = recorded();
     let leases = document["leases"].as_array_mut().expect("leases");
@@ -34,7 +34,7 @@ fn refusal(name: &str, change: impl FnOnce(&mut Value)) -> String {
     left.why.clone()
 }
 
-/// What Blazar and we say of a thing in their lists, but for what is each one's own.
+/// An entry without `kinds` and without the fields that Blazar and Allot each set on their own.
 fn told(value: &Value, kinds: &[&str]) -> Map<String, Value> {
     const OWN: [&str; 6] =
         ["created_at", "updated_at", "aggregate_id", "server_group_id", "resource_id", "trust_id"];
@@ -178,7 +178,7 @@ fn a_lease_that_lacks_hosts_and_says_so_is_taken_over() {
 #[test]
 fn of_two_leases_that_have_a_host_at_once_the_later_is_left_out() {
     let mut document = recorded();
-    // Blazar lets that happen when two ask at the same moment.
+    // Blazar allows this if two requests arrive at the same moment.
     let leases = document["leases"].as_array_mut().expect("leases");
     let mut twin = leases.iter().find(|lease| lease["name"] == "h-later").expect("a lease").clone();
     let (id, reservation) = (LeaseId(0xa1).to_string(), ReservationId(0xb1).to_string());
@@ -199,7 +199,8 @@ fn of_two_leases_that_have_a_host_at_once_the_later_is_left_out() {
     assert!(left.why.contains("h-later"), "{left:?}");
 }
 
-/// The recorded Blazar with these addresses of a network, `203.0.113.x`, and leases of addresses: names, and whether they run.
+/// The recorded Blazar with floating IPs `203.0.113.x` in one network, and leases of them: name, whether it
+/// runs, amount, required addresses.
 fn with_addresses(last: &[u8], leases: &[(&str, bool, u32, Value)]) -> Value {
     let mut document = recorded();
     document["floating_ips"] = last
@@ -227,7 +228,7 @@ fn with_addresses(last: &[u8], leases: &[(&str, bool, u32, Value)]) -> Value {
     document
 }
 
-/// The last numbers of the addresses that the lease of that name has.
+/// Last numbers of the addresses that the named lease holds.
 fn addresses_of(records: &Records, name: &str) -> Vec<u128> {
     let leases = records.archive.snapshot.leases.iter();
     let mut named = leases.filter(|record| record.lease.name == name);
@@ -291,7 +292,7 @@ fn addresses_hosts_without_number_and_private_properties() {
     assert_eq!(properties, ["rack"]);
 }
 
-/// Every place in a document, as a path.
+/// JSON pointers to every value in a document.
 fn places(value: &Value, path: &str, places: &mut Vec<String>) {
     match value {
         Value::Array(entries) => {
@@ -330,7 +331,7 @@ proptest! {
         }
         let (saved, records) = read(document);
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        // Hosts whose sizes were changed may have too little room, and two may have one number or name.
+        // Hosts with a changed size can be too small, and two hosts can share a number or a name.
         let imported = runtime.block_on(MemoryStore::new().import(&records.archive));
         let missing = saved.leases.len() - records.archive.snapshot.leases.len();
         prop_assert!(missing <= records.left_out.len(), "what is not taken is named");
