@@ -18,8 +18,8 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// The name as which the program is invoked to act as the helper. Its arguments are the process ID of the service,
-/// limits as [`Limits::to_argument`] writes them or an empty string, and a program with its arguments.
+/// Name under which the program is invoked as the helper. Its arguments are the process ID of the service,
+/// limits in the format of [`Limits::to_argument`] or an empty string, and a program with its arguments.
 pub const HELPER: &str = "allot-helper";
 
 /// Exit status of the helper if the program can't be started, like a shell's. The reason is on standard error.
@@ -37,9 +37,7 @@ pub fn use_helper(program: PathBuf) {
 /// Resource limits of a child and of each of its descendants. They also can't write files, and run with low priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Seconds of processor time.
     pub cpu_seconds: u64,
-    /// Bytes of memory.
     pub memory_bytes: u64,
 }
 
@@ -47,12 +45,11 @@ impl Limits {
     /// Gives other processes priority.
     const NICENESS: i32 = 10;
 
-    /// Formats the limits as an argument of the helper.
     pub fn to_argument(self) -> String {
         format!("{},{}", self.cpu_seconds, self.memory_bytes)
     }
 
-    /// Parses an argument that [`Self::to_argument`] has formatted.
+    /// Parses the format of [`Self::to_argument`].
     pub fn from_argument(text: &str) -> Option<Self> {
         let (cpu, memory) = text.split_once(',')?;
         Some(Self { cpu_seconds: cpu.parse().ok()?, memory_bytes: memory.parse().ok()? })
@@ -91,7 +88,6 @@ pub struct ChildCommand {
 }
 
 impl ChildCommand {
-    /// Prepares a child that runs `program`.
     pub fn new(program: impl AsRef<OsStr>, limits: Option<Limits>) -> Self {
         let Some(helper) = HELPER_PROGRAM.get() else {
             return Self { command: Command::new(program), limits, helper: false };

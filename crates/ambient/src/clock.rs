@@ -1,4 +1,4 @@
-//! Clocks.
+//! Clocks: the machine's, and clocks for demonstrations and tests.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,39 +10,38 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
-/// What tells the time and waits for it.
+/// Tells the time and waits for it.
 #[async_trait]
 pub trait Clock: Debug + Send + Sync {
-    /// The present.
     fn now(&self) -> Timestamp;
 
-    /// Returns at `instant`, or at once if that has passed. A clock that is set back or forth meanwhile may
-    /// return early or late; whoever waits looks at the time again.
+    /// Returns at `instant`, or at once if it has passed. Can return early or late if the clock is set in the
+    /// meantime, so callers must check the time again.
     async fn sleep_until(&self, instant: Timestamp);
 
-    /// How long the machine has been running, asleep or awake, which nobody can set; none if nobody can set
-    /// [`Self::now`] either.
+    /// Time since the machine was started, including sleep, on a clock that can't be set. `None` if
+    /// [`Self::now`] can't be set either.
     fn steady(&self) -> Option<SignedDuration> {
         None
     }
 
-    /// Processor time that the calling thread has used; none where time is simulated.
+    /// Processor time of the calling thread. `None` if time is simulated.
     fn processor_time(&self) -> Option<Duration> {
         None
     }
 
-    /// How many times as fast it runs as the clocks of clients.
+    /// Speed relative to the clocks of clients.
     fn rate(&self) -> u32 {
         1
     }
 
-    /// Which run of the machine [`Self::steady`] counts from; none if that is not known.
+    /// Identifier of the boot that [`Self::steady`] counts from. `None` if unknown.
     fn boot(&self) -> Option<String> {
         None
     }
 }
 
-/// Longer than this nobody sleeps without looking at the clock again, because it may have been set.
+/// Longest sleep before the clock is read again, because it may have been set.
 const LONGEST_NAP: Duration = Duration::from_secs(10);
 
 /// The machine's clock.
@@ -61,7 +60,7 @@ impl Clock for SystemClock {
             tokio::time::sleep(left.min(LONGEST_NAP)).await;
             let now = self.now();
             if now < before {
-                // It was set back: the instant may be far away now, and what it was good for another matter.
+                // The clock was set back. The instant may be far away now, and its purpose obsolete.
                 return;
             }
             before = now;
@@ -69,7 +68,7 @@ impl Clock for SystemClock {
     }
 
     fn steady(&self) -> Option<SignedDuration> {
-        // Not the monotonic clock, which stands still while the machine sleeps.
+        // Not the monotonic clock, which stops while the machine sleeps.
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
         Some(SignedDuration::new(time.tv_sec, i32::try_from(time.tv_nsec).unwrap_or(0)))
     }
@@ -85,7 +84,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that starts at the machine's time and runs faster: for demonstrations.
+/// A clock for demonstrations: starts at the machine's time and runs faster.
 #[derive(Clone, Copy, Debug)]
 pub struct FastClock {
     began: Timestamp,
@@ -94,7 +93,7 @@ pub struct FastClock {
 }
 
 impl FastClock {
-    /// A clock that runs `rate` times as fast as time passes, from now on; a rate of 0 counts as 1.
+    /// A clock that runs `rate` times as fast as real time from now on. 0 counts as 1.
     pub fn new(rate: u32) -> Self {
         Self { began: Timestamp::now(), origin: Instant::now(), rate: rate.max(1) }
     }
@@ -110,7 +109,7 @@ impl Clock for FastClock {
 
     async fn sleep_until(&self, instant: Timestamp) {
         while let Some(left) = left(self.now(), instant) {
-            // Not less than a millisecond, which is what the timer can do.
+            // At least a millisecond, the resolution of the timer.
             tokio::time::sleep((left / self.rate).max(Duration::from_millis(1)).min(LONGEST_NAP)).await;
         }
     }
@@ -120,39 +119,37 @@ impl Clock for FastClock {
     }
 }
 
-/// How long something takes, in time that passes and not in that of a [`Clock`]: for logs and metrics only.
+/// Measures durations in real time, not in the time of a [`Clock`]. For logs and metrics only.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Begins to measure.
     pub fn start() -> Self {
         Self(Instant::now())
     }
 
-    /// How long it has been.
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
 }
 
-/// How long it is until then, if it is not over.
+/// Time until `instant`. `None` if it has passed.
 fn left(now: Timestamp, instant: Timestamp) -> Option<Duration> {
     Duration::try_from(instant.duration_since(now)).ok().filter(|left| !left.is_zero())
 }
 
-/// A clock that stands still until it is set: for tests and simulations.
+/// A clock for tests and simulations: stands still until it is set.
 #[derive(Debug)]
 pub struct ManualClock {
     now: Mutex<Timestamp>,
     changed: watch::Sender<()>,
-    /// Until when how many sleep.
+    /// Number of sleepers by the time they wait for.
     sleepers: Mutex<BTreeMap<Timestamp, usize>>,
-    /// How far it was [put wrong](Self::put_wrong), if it can be told.
+    /// Sum of all [`Self::put_wrong`] calls. `None` if the clock doesn't support [`Clock::steady`].
     wrong_by: Mutex<Option<SignedDuration>>,
 }
 
-/// Somebody sleeps until then, as long as this is there.
+/// Counts as a sleeper until dropped.
 struct Sleeper<'a>(&'a ManualClock, Timestamp);
 
 impl<'a> Sleeper<'a> {
@@ -174,7 +171,6 @@ impl Drop for Sleeper<'_> {
 }
 
 impl ManualClock {
-    /// A clock that shows that time.
     pub fn new(now: Timestamp) -> Self {
         Self {
             now: Mutex::new(now),
@@ -184,12 +180,12 @@ impl ManualClock {
         }
     }
 
-    /// The same, and time passes as it shows, so that it can be told when it is put wrong.
+    /// A clock with [`Clock::steady`], which makes [`Self::put_wrong`] detectable.
     pub fn watched(now: Timestamp) -> Self {
         Self { wrong_by: Mutex::new(Some(SignedDuration::ZERO)), ..Self::new(now) }
     }
 
-    /// Sets it forth or back by so much, while no time passes.
+    /// Changes the shown time without any time passing.
     pub fn put_wrong(&self, by: SignedDuration) {
         if let Some(wrong) = self.wrong_by.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             *wrong = wrong.saturating_add(by);
@@ -197,18 +193,17 @@ impl ManualClock {
         self.advance(by);
     }
 
-    /// Sets it, forth or back. Who sleeps until then wakes up.
+    /// Sets the clock, also backward. Wakes sleepers whose time has come.
     pub fn set(&self, now: Timestamp) {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
         self.changed.send_replace(());
     }
 
-    /// Sets it forth by so much.
     pub fn advance(&self, by: SignedDuration) {
         self.set(self.now().checked_add(by).unwrap_or(Timestamp::MAX));
     }
 
-    /// The earliest instant that anybody sleeps until.
+    /// Earliest time that a sleeper waits for.
     pub fn next_alarm(&self) -> Option<Timestamp> {
         self.sleepers().first_key_value().map(|(until, _)| *until)
     }

@@ -1,11 +1,11 @@
-//! Identifiers that are made up.
+//! Generators of identifiers.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What makes identifiers up.
+/// Generates identifiers.
 pub trait Ids: Debug + Send + Sync {
-    /// A new one, with the version and variant bits of a random UUID (version 4).
+    /// A new identifier with the version and variant bits of a random UUID (version 4).
     fn uuid(&self) -> u128;
 }
 
@@ -19,17 +19,16 @@ impl Ids for RandomIds {
     }
 }
 
-/// Identifiers that follow from a seed: the same on every run.
+/// Identifiers from a seed: the same in every run.
 #[derive(Debug)]
 pub struct SeededIds(AtomicU64);
 
 impl SeededIds {
-    /// Identifiers of that seed.
     pub fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 
-    /// `SplitMix64`: every 64-bit number once before any comes again.
+    /// `SplitMix64`: yields each 64-bit number once before any repeats.
     fn next(&self) -> u64 {
         let mut z = self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! Files that take their place when they are complete.
+//! Files that are moved to their target once they are complete.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
@@ -13,13 +13,13 @@ use tempfile::{Builder, TempPath};
 
 use crate::temporary::{ATTEMPTS, RANDOM_CHARS, is_at};
 
-/// Separates the name of the place from the random characters.
+/// Separates the name of the target from the random characters.
 const MARK: &str = ".partial-";
 
-/// A new file with a random name beside the place that it takes when it is complete. It is removed when this value is
-/// dropped.
+/// A new file with a random name in the directory of its target. It is moved to its target once it is
+/// complete, or removed when this value is dropped.
 ///
-/// The file is locked. If its process is killed, the next partial file for the same place removes it.
+/// The file is locked. If its process is killed, the next partial file for the same target removes it.
 #[derive(Debug)]
 pub struct PartialFile {
     // Fields are dropped in order: the file must be removed before it is unlocked.
@@ -29,7 +29,7 @@ pub struct PartialFile {
     place: PathBuf,
 }
 
-/// SQLite's files beside a partial file that is a database. They are removed when this value is dropped.
+/// SQLite's files next to a partial file that is a database. They are removed when this value is dropped.
 #[derive(Debug)]
 struct Journals(PathBuf);
 
@@ -77,18 +77,17 @@ impl PartialFile {
         Err(io::Error::other("each file was removed while it was made"))
     }
 
-    /// The path of the file while it is incomplete.
+    /// Path of the incomplete file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Appends to the file.
     pub fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)
     }
 
-    /// Puts the file in its place, which must be empty or have a regular file. After a power cut the place has the
-    /// earlier file or all of the new one.
+    /// Moves the file to its target, where there must be a regular file or nothing. After a power cut, the
+    /// target is the earlier file or all of the new one.
     pub fn replace(self) -> io::Result<()> {
         match fs::symlink_metadata(&self.place) {
             Ok(file) if !file.is_file() => {
@@ -103,7 +102,7 @@ impl PartialFile {
         sync_directory(&self.place)
     }
 
-    /// Puts the file in its place, which must be empty.
+    /// Moves the file to its target, where there must be nothing.
     pub fn put_new(self) -> io::Result<()> {
         self.file.sync_all()?;
         self.path.persist_noclobber(&self.place)?;
@@ -133,7 +132,7 @@ fn remove_abandoned(directory: &Path, prefix: &OsStr) {
     }
 }
 
-/// Whether a name has the form of those that [`PartialFile`] chooses.
+/// Whether a name has the form of [`PartialFile`]'s names.
 fn is_ours(name: &OsStr, prefix: &OsStr) -> bool {
     let random = name.as_bytes().strip_prefix(prefix.as_bytes());
     random.is_some_and(|random| random.len() == RANDOM_CHARS && random.iter().all(u8::is_ascii_alphanumeric))
@@ -141,7 +140,7 @@ fn is_ours(name: &OsStr, prefix: &OsStr) -> bool {
 
 /// Locks an abandoned file; `None` if a process holds the lock, or for a file that [`PartialFile`] didn't make.
 fn abandoned(path: &Path) -> Option<File> {
-    // Neither follow symbolic links nor wait for the other end of a pipe.
+    // Don't follow symbolic links, and don't wait for the writer of a pipe.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let lock = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     let metadata = lock.metadata().ok()?;

@@ -1,5 +1,5 @@
-//! Programs that operators name in the configuration: whether one can be started, and running it with a text on its
-//! standard input. A program is trusted neither to end nor to write little.
+//! Programs that operators configure: checks that they can be started, and runs them with a text on standard
+//! input. A program is trusted neither to end nor to limit its output.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,43 +12,43 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::children::ChildCommand;
 
-/// Bytes of each output stream that are kept: the last ones. Up to twice as many are held in between.
+/// Size of the kept end of each output stream, in bytes. The buffer grows to at most twice this size.
 const KEPT_BYTES: usize = 256 * 1024;
 
-/// Characters of the last line that are passed on.
+/// Maximum length of a quoted last line, in characters.
 const LINE_CHARS: usize = 300;
 
-/// After a program has ended, others may hold its output open; it is not waited for longer than this.
+/// Maximum wait for the rest of the output after a program has ended, because another process can keep it
+/// open.
 const AFTER_THE_END: Duration = Duration::from_millis(200);
 
-/// Variables of the service's own environment that programs get. Its other variables may be secrets.
+/// Variables of the service's environment that programs get. Any other variable may be a secret.
 const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
 
-/// How a program ended, and the last of what it wrote.
+/// Exit status of a program, and the end of its output.
 #[derive(Debug)]
 pub struct ProgramOutput {
-    /// Exit status, or the signal that ended it.
     pub status: ExitStatus,
-    /// The end of its standard output.
+    /// All of it, or the last 256 to 512 KiB.
     pub stdout: Vec<u8>,
-    /// The end of its standard error.
+    /// All of it, or the last 256 to 512 KiB.
     pub stderr: Vec<u8>,
 }
 
 impl ProgramOutput {
-    /// The last line on standard error, or on standard output if there is none.
+    /// The last line of standard error, or of standard output if standard error is empty.
     pub fn last_line(&self) -> Option<String> {
         last_line(&self.stderr).or_else(|| last_line(&self.stdout))
     }
 }
 
-/// The part of this process's environment that programs get.
+/// Variables of this process's environment that programs get.
 pub fn inherited_environment() -> impl Iterator<Item = (&'static str, OsString)> {
     INHERITED.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)))
 }
 
-/// Runs a program. The program and all of its descendants are killed when the caller stops waiting, so that a program
-/// that was given up does not run beside the next attempt.
+/// Runs a program. The program and all of its descendants are killed when the caller stops waiting, so that
+/// an abandoned run doesn't overlap with the next attempt.
 pub async fn run_program(mut command: ChildCommand, input: &[u8]) -> io::Result<ProgramOutput> {
     command.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = command.spawn().await?;
@@ -59,7 +59,7 @@ pub async fn run_program(mut command: ChildCommand, input: &[u8]) -> io::Result<
     let status = {
         let tell = async {
             if let Some(mut stdin) = stdin {
-                // A program that does not read is as good as one that does.
+                // A program needn't read its input.
                 let _ = stdin.write_all(input).await;
             }
         };
@@ -67,7 +67,7 @@ pub async fn run_program(mut command: ChildCommand, input: &[u8]) -> io::Result<
             async { tokio::join!(tell, listen(stdout, &mut said), listen(stderr, &mut complained)) };
         tokio::pin!(conversation);
         tokio::select! {
-            // Who closes the output first is not done yet.
+            // A program that closes its output can still be running.
             _ = &mut conversation => child.wait().await,
             status = child.wait() => {
                 let _ = tokio::time::timeout(AFTER_THE_END, conversation).await;
@@ -78,7 +78,7 @@ pub async fn run_program(mut command: ChildCommand, input: &[u8]) -> io::Result<
     Ok(ProgramOutput { status: status?, stdout: said, stderr: complained })
 }
 
-/// Reads to the end, and keeps the last of it.
+/// Reads to the end of the stream, and keeps the end of the data.
 async fn listen(from: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     let Some(mut from) = from else { return };
     let mut chunk = vec![0; 8192];
@@ -87,7 +87,7 @@ async fn listen(from: Option<impl AsyncRead + Unpin>, kept: &mut Vec<u8>) {
     }
 }
 
-/// Appends to what is kept of an output, and drops its beginning if it is too long.
+/// Appends a chunk, and drops the beginning if the data gets too long.
 pub fn keep_last(kept: &mut Vec<u8>, chunk: &[u8]) {
     kept.extend_from_slice(chunk);
     if kept.len() > 2 * KEPT_BYTES {
@@ -95,15 +95,15 @@ pub fn keep_last(kept: &mut Vec<u8>, chunk: &[u8]) {
     }
 }
 
-/// The last line that is not blank, without control characters, of at most 300 characters.
+/// The last line that isn't blank, without control characters and limited to 300 characters.
 pub fn last_line(said: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(said);
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().filter(|c| !c.is_control()).take(LINE_CHARS).collect())
 }
 
-/// Why a program can't be started; `None` if it can. As when it is started, a name without a slash is searched in
-/// `PATH`, and a relative path starts at the working directory.
+/// Reason why a program can't be started; `None` if it can. Programs are resolved as when they are started: a
+/// name without a slash in `PATH`, a relative path from the working directory.
 pub fn unusable_program(program: &str) -> Option<&'static str> {
     if !program.contains('/') {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -120,7 +120,7 @@ fn is_in_path(program: &str, path: &OsStr) -> bool {
     std::env::split_paths(path).any(|directory| is_executable(&directory.join(program)) == Some(true))
 }
 
-/// `None` if there is no such file.
+/// `None` if the file doesn't exist.
 fn is_executable(path: &Path) -> Option<bool> {
     let metadata = path.metadata().ok()?;
     Some(metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)

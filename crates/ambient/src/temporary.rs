@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use tempfile::TempDir;
 
-/// Number of random characters at the end of a name: so many that no user chooses such a name for a file or directory.
+/// Number of random characters at the end of a name, large enough that no user picks such a name.
 pub(crate) const RANDOM_CHARS: usize = 16;
 
 /// Attempts to create a directory or file. Another process can remove it as abandoned before it is locked.
@@ -51,12 +51,11 @@ pub struct TemporaryDirectory {
 }
 
 impl TemporaryDirectory {
-    /// Creates a directory where the system has temporary files.
+    /// Creates a directory in the system's temporary directory.
     pub fn new(purpose: Purpose) -> io::Result<Self> {
         Self::new_in(&std::env::temp_dir(), purpose)
     }
 
-    /// Creates a directory in another one.
     pub fn new_in(parent: &Path, purpose: Purpose) -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
             let mut private = tempfile::Builder::new();
@@ -66,8 +65,8 @@ impl TemporaryDirectory {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 lock => lock?,
             };
-            // On a file system without locks, the directory needs none: it can't be locked by `remove_abandoned`
-            // either, which then leaves it alone.
+            // On a file system without locks, the directory needs none: `remove_abandoned` can't lock it
+            // either, and leaves it alone.
             let is_locked = !matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
             if is_locked && is_at(&lock, directory.path()) {
                 return Ok(Self { directory, _lock: lock });
@@ -76,19 +75,18 @@ impl TemporaryDirectory {
         Err(io::Error::other("each directory was removed while it was made"))
     }
 
-    /// The path of the directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 }
 
-/// Removes directories of this process's user whose processes no longer run. Returns the path of each and the result of
-/// removing it.
+/// Removes directories of this process's user whose processes have ended. Returns the path of each, and the
+/// result of its removal.
 pub fn remove_abandoned() -> io::Result<Vec<(PathBuf, io::Result<()>)>> {
     remove_abandoned_in(&std::env::temp_dir())
 }
 
-/// As [`remove_abandoned`], in a directory that [`TemporaryDirectory::new_in`] was given.
+/// Like [`remove_abandoned`], for directories from [`TemporaryDirectory::new_in`].
 pub fn remove_abandoned_in(parent: &Path) -> io::Result<Vec<(PathBuf, io::Result<()>)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(parent)?.flatten() {
@@ -104,7 +102,7 @@ pub fn remove_abandoned_in(parent: &Path) -> io::Result<Vec<(PathBuf, io::Result
     Ok(found)
 }
 
-/// Whether a name has the form of those that [`TemporaryDirectory`] chooses.
+/// Whether a name has the form of [`TemporaryDirectory`]'s names.
 fn is_ours(name: &str) -> bool {
     let random = Purpose::ALL.iter().find_map(|purpose| name.strip_prefix(purpose.prefix()));
     random.is_some_and(|random| {

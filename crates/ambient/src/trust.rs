@@ -1,30 +1,32 @@
-//! Whether a clock can be trusted: it is compared with time that nobody can set, and with what was written down last.
+//! Detects a wrong clock by comparing it with a clock that can't be set, and with the time of the newest
+//! record.
 //!
-//! The time that nobody can set is the kernel's `CLOCK_BOOTTIME`. It goes on while the machine sleeps, unlike
-//! `CLOCK_MONOTONIC`: a laptop that wakes up after a night finds that both clocks have gone on by a night. A virtual
-//! machine that was paused finds that neither has, and then has its clock set: that is a jump, which its operator accepts.
+//! The clock that can't be set is the kernel's `CLOCK_BOOTTIME`. Unlike `CLOCK_MONOTONIC`, it continues while
+//! the machine sleeps: after a night of sleep, a laptop finds that both clocks have advanced by a night. On a
+//! virtual machine that was paused, neither has advanced. When its clock is then set, that is a jump, which
+//! the operator accepts.
 
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Both clocks at one instant.
+/// Both clocks at the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// What the clock shows.
+    /// Time of the clock that can be set.
     pub wall: Timestamp,
-    /// Time since the machine started, which nobody can set.
+    /// Time since the machine was started, which can't be set.
     pub steady: SignedDuration,
 }
 
-/// What is wrong with a clock.
+/// An error of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// It was set while it was watched: so far ahead, or back if it is negative.
+    /// The clock was set ahead by this much while it was watched, or back if negative.
     Set(SignedDuration),
-    /// It shows an earlier time than what was written down last: by so much.
+    /// The clock is this much behind the newest record.
     Behind(SignedDuration),
-    /// What was written down last is longer ago than one can be away: by so much.
+    /// The newest record is this old, which is longer than a plausible absence.
     Ahead(SignedDuration),
 }
 
@@ -33,7 +35,7 @@ impl fmt::Display for Wrong {
         let by = match self {
             Self::Set(by) | Self::Behind(by) | Self::Ahead(by) => by.abs(),
         };
-        // Nobody wants to know nanoseconds of an hour.
+        // Nanoseconds of an hour are noise.
         let by = if by < SignedDuration::from_secs(1) { by } else { SignedDuration::from_secs(by.as_secs()) };
         match self {
             Self::Set(set) if set.is_negative() => {
@@ -58,16 +60,16 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// How far clocks may go wrong before that is noticed.
+/// Tolerated errors of a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// How far it may be set at once.
+    /// Largest tolerated jump.
     pub jump: SignedDuration,
-    /// How old the newest record may be when one begins.
+    /// Maximum age of the newest record at startup.
     pub absence: SignedDuration,
 }
 
-/// What is known of a clock.
+/// State of a watched clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trust {
     bounds: Bounds,
@@ -76,19 +78,19 @@ pub struct Trust {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It was not right yet; the newest record.
+    /// The clock was never right so far. Time of the newest record.
     Doubted(Timestamp),
-    /// It was right: what it should show, and when that was.
+    /// The clock was right: the time it should have shown, and when.
     Followed(Reading),
 }
 
-/// A clock that is set right little by little gains or loses at most the tenth part of the time that passes: the
-/// quickest that is in use is chrony's, with a twelfth.
+/// A clock that is slewed gains or loses at most a tenth of the elapsed time. The fastest slew in use is
+/// chrony's, a twelfth.
 const SLEWING: i32 = 10;
 
 impl Trust {
-    /// Begins to watch a clock. `newest` is when the newest record was written, `earlier` what the clock showed when it
-    /// was watched last since this machine started.
+    /// Starts to watch a clock. `newest` is the time of the newest record. `earlier` is the last known
+    /// reading since this machine was started.
     pub fn new(bounds: Bounds, newest: Option<Timestamp>, earlier: Option<Reading>, now: Reading) -> Self {
         let state = match (earlier, newest) {
             (Some(earlier), _) if earlier.steady <= now.steady => State::Followed(earlier),
@@ -98,7 +100,7 @@ impl Trust {
         Self { bounds, state }
     }
 
-    /// Whether the clock is right. One that is set right again is.
+    /// Checks the clock. A wrong clock passes again once it is corrected.
     pub fn judge(&mut self, now: Reading) -> Result<(), Wrong> {
         match self.state {
             State::Doubted(newest) => {
@@ -129,12 +131,12 @@ impl Trust {
         }
     }
 
-    /// Takes the clock as it is for right.
+    /// Accepts the current time as right.
     pub fn accept(&mut self, now: Reading) {
         self.state = State::Followed(now);
     }
 
-    /// What to write down, to go on from there after a restart; none while the clock is doubted.
+    /// The reading to save and to continue from after a restart. `None` while the clock is doubted.
     pub fn followed(&self) -> Option<Reading> {
         match self.state {
             State::Doubted(_) => None,
@@ -249,7 +251,7 @@ mod tests {
     #[test]
     fn the_ends_of_time_are_no_panic() {
         for wall in [Timestamp::MIN, Timestamp::MAX] {
-            // No machine runs for less than nothing.
+            // The time since the start of a machine is never negative.
             for steady in [SignedDuration::ZERO, SignedDuration::MAX] {
                 let now = Reading { wall, steady };
                 assert!(watched().judge(now).is_err());

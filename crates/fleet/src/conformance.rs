@@ -1,5 +1,5 @@
-//! What every driver promises, as one suite: each check makes a fleet of its own and panics where a promise is
-//! broken.
+//! The conformance suite for drivers. Each check creates its own fleet and panics if the driver breaks a
+//! promise.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -17,39 +17,40 @@ use leases::window::Window;
 
 use crate::{About, Fleet, FleetError, LeaseFacts, OperationKey, Outcome, perform};
 
-/// A fleet under test, and a hand on its machines.
+/// A fleet under test, and control of its machines.
 #[async_trait]
 pub trait Subject: Send + Sync {
-    /// The fleet, with at least two healthy machines numbered from 1, which are not taken on and empty.
+    /// A fleet with at least two healthy, empty machines, numbered from 1 and not adopted.
     fn fleet(&self) -> &dyn Fleet;
 
-    /// A guest that runs by itself comes up on a host, past any scheduler: one of the host's earlier life.
+    /// Starts a guest on a host directly, bypassing any scheduler, as if it was left from earlier use of the
+    /// host.
     async fn guest_appears(&self, host: HostId, owner: GuestOwner) -> GuestId;
 
-    /// A preemptible guest is on its way to a host in the free pool. It will be seen at [`Subject::guests_land`].
+    /// Begins to start a preemptible guest on a host in the free pool. It is observed after
+    /// [`Subject::guests_land`].
     async fn guest_sets_out(&self, host: HostId) -> GuestId;
 
-    /// What is on its way is there.
+    /// Completes the starts of guests.
     async fn guests_land(&self);
 
-    /// A guest has ended.
+    /// Ends a guest.
     async fn guest_ends(&self, guest: GuestId);
 
-    /// A while passes, in which what is pending is done.
+    /// Waits a while for pending operations.
     async fn wait(&self);
 
-    /// Has the fleet do it.
     async fn perform(&self, action: Action, key: &OperationKey) -> Result<Outcome, FleetError> {
         let address = self.address();
         perform(self.fleet(), action, About { address: Some(&address), ..About::default() }, key).await
     }
 
-    /// The project that reservations of the suite are of.
+    /// Project of the suite's reservations.
     fn project(&self) -> ProjectId {
         ProjectId("project".to_owned())
     }
 
-    /// An address that the fleet can hand out.
+    /// An address that the fleet can assign.
     fn address(&self) -> FloatingIp {
         address()
     }
@@ -61,17 +62,17 @@ const NOWHERE: HostId = HostId(999_999);
 const LEASE: LeaseId = LeaseId(0xa1);
 const MINE: ReservationId = ReservationId(0xb1);
 const THEIRS: ReservationId = ReservationId(0xb2);
-/// The identifier of [`Subject::address`].
+/// Identifier of [`Subject::address`].
 const ADDRESS: FloatingIpId = FloatingIpId(0xc1);
 
-/// So often a pending call is looked at again.
+/// Maximum number of attempts of a pending call.
 const PATIENCE: usize = 100;
 
-/// Runs all checks, each on a subject that `make` makes.
+/// Runs all checks, each on a new subject from `make`.
 ///
 /// # Panics
 ///
-/// If a promise is broken.
+/// If the driver breaks a promise.
 pub async fn all<S: Subject, F: Future<Output = S>>(make: impl Fn() -> F) {
     only_hosts_that_were_taken_on_are_observed(&make().await).await;
     taking_a_host_on_and_giving_it_back_twice_is_doing_it_once(&make().await).await;
@@ -92,7 +93,7 @@ pub async fn all<S: Subject, F: Future<Output = S>>(make: impl Fn() -> F) {
     switching_a_host_twice_is_switching_it_once(&make().await).await;
 }
 
-/// Calls that are claimed one after another.
+/// Performs steps under consecutive claims.
 struct Steps<'a, S> {
     subject: &'a S,
     fence: u64,
@@ -110,7 +111,7 @@ impl<'a, S: Subject> Steps<'a, S> {
         Self::new(subject)
     }
 
-    /// A step under a new claim, until it is done.
+    /// Performs a step under a new claim until it is done.
     async fn done(&mut self, action: Action) {
         self.fence += 1;
         let key = key(self.subject, action, self.fence);
@@ -148,10 +149,10 @@ impl<'a, S: Subject> Steps<'a, S> {
     }
 }
 
-/// What a driver is told of a lease with a reservation of two such instances: the one that the action is about.
+/// Facts of a lease with one reservation of two instances of this size, the action's reservation.
 ///
 /// # Panics
-/// Never: two are some.
+/// Never: 2 isn't zero.
 pub fn facts(action: Action, project: ProjectId, size: InstanceSize, affinity: Affinity) -> LeaseFacts {
     let amount = 2.try_into().expect("some");
     let asked = InstancesTerms {
@@ -170,7 +171,7 @@ pub fn facts(action: Action, project: ProjectId, size: InstanceSize, affinity: A
     LeaseFacts { name, project, user, window, reservation, properties: None, images_for }
 }
 
-/// An address of the network of the simulated fleet, with the identifier that the suite knows it by.
+/// An address in the simulated fleet's network, with the suite's identifier.
 pub fn address() -> FloatingIp {
     let network = NetworkId("public".to_owned());
     FloatingIp { id: ADDRESS, network, address: [203, 0, 113, 200].into(), reservable: true }
@@ -182,7 +183,7 @@ fn key(subject: &impl Subject, action: Action, fence: u64) -> OperationKey {
     OperationKey::of(action, fence, Some(LEASE)).with_facts(Some(facts))
 }
 
-/// The host is free, healthy and empty, and its fleet was told of no ratios of it if that can be told of any.
+/// Asserts that the host is free, healthy and empty, without ratios if its fleet supports them.
 fn assert_free(host: &ObservedHost, why: &str) {
     let overcommit = host.overcommit.map(|_| Overcommit::default());
     assert_eq!(*host, ObservedHost { overcommit, ..ObservedHost::free() }, "{why}");
@@ -259,7 +260,7 @@ async fn each_step_done_twice_is_done_once(subject: &impl Subject) {
             steps.done(action).await;
             assert_eq!(steps.place(ONE).await, place, "after: {action}");
         }
-        // The same claim, as after a lost reply.
+        // With the same claim, as after a lost response.
         let repeated = subject.perform(action, &key(subject, action, steps.fence)).await;
         assert_eq!((repeated, steps.place(ONE).await), (Ok(Outcome::Done), place), "repeated: {action}");
     }
@@ -422,7 +423,7 @@ async fn a_host_is_switched_off_only_if_it_is_fenced_and_nobody_is_there(subject
     assert_eq!(steps.host(ONE).await.powered, Powered::On);
     subject.guest_ends(guest).await;
     steps.fence = 90;
-    // A grant that comes late takes effect all the same.
+    // A late grant takes effect anyway.
     steps.done(Action::Grant(ONE, MINE, 1)).await;
     let refused = subject.perform(Action::PowerOff(ONE), &key(subject, Action::PowerOff(ONE), 92)).await;
     assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");

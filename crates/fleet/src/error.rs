@@ -1,15 +1,15 @@
-//! Why a call to a fleet did not go.
+//! Errors of calls to a fleet.
 
 use thiserror::Error;
 
-/// Why it did not go.
+/// Failure of a call to a fleet.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FleetError {
-    /// It may go later: a time limit, a broken connection, a host that does not answer. Whether it was done is
-    /// not known.
+    /// A timeout, a broken connection, or a host that doesn't respond. It is unknown whether the call took
+    /// effect. A later call can succeed.
     #[error("{0}")]
     Unavailable(String),
-    /// The fleet says no.
+    /// The fleet rejected the call.
     #[error("{0}")]
     Refused(String),
 }

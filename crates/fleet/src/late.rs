@@ -1,7 +1,7 @@
-//! Telling calls that come late from those that count.
+//! Detects late calls.
 //!
-//! Drivers of this crate keep this in memory only: their calls end with the process, so none is late after a
-//! restart. A file that outlived the store would call everything late that a new store claims.
+//! The drivers of this crate keep fences in memory only. Their calls end with the process, so no call is late
+//! after a restart. If a file with fences outlived the store, every claim of a new store would be late.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,19 +10,20 @@ use leases::plan::Action;
 
 use crate::operation_key::OperationKey;
 
-/// So many operations are remembered. Forgotten ones do no harm as a rule: what comes so late does not apply.
+/// Maximum number of remembered operations. Forgetting one is usually harmless: a call that late no longer
+/// applies.
 const REMEMBERED: usize = 10_000;
 
-/// The highest fence that was seen of each operation.
+/// The highest known fence of each operation.
 #[derive(Clone, Debug, Default)]
 pub struct Fences {
     seen: BTreeMap<String, u64>,
-    /// Operations in the order in which they were first seen.
+    /// Operations, oldest first.
     order: VecDeque<String>,
 }
 
 impl Fences {
-    /// Whether the call is late, that is, one under a newer claim of the same operation was seen.
+    /// Whether the call is late: there was a call with a newer claim of the same operation.
     pub fn is_late(&mut self, key: &OperationKey) -> bool {
         if let Some(seen) = self.seen.get_mut(&key.key) {
             let late = key.fence < *seen;
@@ -39,7 +40,7 @@ impl Fences {
         false
     }
 
-    /// A guest is resumed under that claim: calls under older ones that stop or delete it are late from now on.
+    /// Records that a guest is resumed under this claim, which makes older stop and delete calls late.
     pub fn resume(&mut self, host: HostId, guest: GuestId, key: &OperationKey) {
         for action in [Action::StopGuest(host, guest), Action::DeleteGuest(host, guest)] {
             self.is_late(&OperationKey::of(action, key.fence, key.lease));

@@ -1,17 +1,34 @@
-//! What runs the machines: traits that drivers implement, and two drivers.
+//! Drivers of machines: the traits that every driver implements, and two drivers.
 //!
-//! A driver does as it is told and says what it sees. It decides nothing, knows no leases' terms and never sees
-//! the store. Every call that changes something is an *ensure*: doing it twice is doing it once; one that comes
-//! late, when it does not apply any more, has no effect and counts as done ([`leases::plan::Action`] says when
-//! each applies). Each carries an operation key and the fence of the claim that it is carried out under.
+//! A driver carries out steps and reports observations. It decides nothing and never reads the store: all it
+//! knows of leases is in the [`OperationKey`] of a call and in [`Wanted`].
 //!
-//! - [`Inventory`]: which machines and networks there are, and what is on them.
-//! - [`Isolation`]: who may start guests on a host, and who may use an address.
-//! - [`Guests`]: starting, stopping, moving, deleting and imaging guests.
-//! - [`Power`]: switching hosts on and off.
+//! - [`Inventory`]: machines, networks, and observations of them.
+//! - [`Isolation`]: hands hosts, slots and floating IPs to reservations, and takes them back.
+//! - [`Guests`]: starts, stops, moves, deletes and images guests.
+//! - [`Power`]: switches hosts on and off.
 //!
-//! [`simulated`] is a fleet in memory, seeded and scriptable. [`hooks`] runs programs or calls web hooks when a
-//! host changes hands, for a rack without a cloud. [`conformance`] holds every driver to the same promises.
+//! A type with all four traits is a [`Fleet`].
+//!
+//! ```text
+//! Inventory::observe ──► leases::plan ──► Action ──perform──► Isolation, Guests, Power ──► Outcome
+//!         ▲                                                                                   │
+//!         └──────────────────────────── Pending: observe again ◄──────────────────────────────┘
+//! ```
+//!
+//! The service observes hosts, plans, and carries out each step with [`perform`], which calls the trait
+//! method of the step's [`Action`].
+//!
+//! Every call that changes something is an *ensure*. Repeating it has no further effect. A late call, which
+//! no longer applies, has no effect and counts as done; [`Action`] says when each one applies. Each call
+//! carries an operation key and the fence of its claim. [`Fences`] detects calls of older claims.
+//!
+//! - [`simulated`] is a fleet in memory, seeded and scriptable.
+//! - [`hooks`] runs programs or calls web hooks when a host changes hands, for a rack without a cloud.
+//! - [`conformance`] is the test suite that every driver passes. Start reading there: it shows what a driver
+//!   has to do.
+//!
+//! The driver for OpenStack is the crate `fleet-openstack`.
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
@@ -47,41 +64,40 @@ pub use operation_key::{LeaseFacts, OperationKey};
 pub use state_file::StateError;
 pub use wanted::{Difference, Wanted, WantedReservation};
 
-/// A machine of the fleet, whether it may be leased or not.
+/// A machine of the fleet, leasable or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Its identifier, a decimal number to the API's clients.
+    /// A decimal number to API clients.
     pub id: HostId,
-    /// Its name: `hypervisor_hostname`.
+    /// Nova's `hypervisor_hostname`.
     pub name: String,
-    /// The name of its compute service.
+    /// Name of its compute service.
     pub service_name: String,
-    /// Virtual CPUs that instances may use.
+    /// Virtual CPUs available to instances.
     pub vcpus: u32,
-    /// Memory that instances may use, MiB.
+    /// Memory available to instances, MiB.
     pub memory_mib: u32,
-    /// Disk that instances may use, GiB.
+    /// Disk available to instances, GiB.
     pub disk_gib: u32,
-    /// Other resources by Placement's class, reserve and allocation ratio applied.
+    /// Other resources by Placement's resource class, with reserve and allocation ratio applied.
     pub other_resources: BTreeMap<String, u64>,
-    /// Traits, by Placement's names.
+    /// Placement's trait names.
     pub traits: BTreeSet<String>,
-    /// The CPU's description: JSON text.
+    /// CPU description: JSON text.
     pub cpu_info: String,
-    /// The hypervisor: `QEMU`.
+    /// For example `QEMU`.
     pub hypervisor_type: String,
-    /// Its version as a number: `2010001`.
+    /// Hypervisor version as a number: `2010001`.
     pub hypervisor_version: u64,
     /// Empty if unknown.
     pub availability_zone: String,
-    /// Whether it works.
     pub health: Health,
-    /// Guests that run there now, with their names.
+    /// Guests running now, with their names.
     pub guests: Vec<(GuestId, String)>,
 }
 
 impl Machine {
-    /// That guests run there, in Blazar's words and Python's notation (API-hosts).
+    /// Error message for a host with running guests, in Blazar's wording and Python's notation (API-hosts).
     pub fn occupied(&self) -> String {
         let guest = |(id, name): &(GuestId, String)| format!("{{'name': '{name}', 'uuid': '{id}'}}");
         let guests: Vec<String> = self.guests.iter().map(guest).collect();
@@ -89,70 +105,61 @@ impl Machine {
     }
 }
 
-/// A network that floating IPs may come from.
+/// A network that can provide floating IPs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// Its identifier.
     pub id: NetworkId,
-    /// Its subnets.
     pub subnets: Vec<Subnet>,
 }
 
-/// A flavor that the cloud has.
+/// A flavor of the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CloudFlavor {
-    /// Its identifier.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Virtual CPUs.
     pub vcpus: u32,
-    /// Memory, MiB.
     pub memory_mib: u32,
     /// Root disk, GiB.
     pub disk_gib: u32,
     /// Second disk, GiB.
     pub ephemeral_gib: u32,
-    /// Swap, MiB.
     pub swap_mib: u32,
-    /// Whether every project may use it.
+    /// Whether every project can use it.
     pub public: bool,
-    /// Extra specs.
     pub extra_specs: BTreeMap<String, String>,
 }
 
-/// A subnet.
+/// A subnet of a [`Network`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subnet {
-    /// Its identifier.
     pub id: String,
-    /// Its first address and the number of leading bits: `203.0.113.0/24`.
+    /// First address and prefix length: `203.0.113.0/24`.
     pub cidr: (IpAddr, u8),
-    /// Its gateway.
     pub gateway: Option<IpAddr>,
-    /// Ranges that others take addresses from, both ends included.
+    /// Ranges that are allocated outside the service, both ends included.
     pub allocation_pools: Vec<(IpAddr, IpAddr)>,
 }
 
-/// For which store the fleet was changed last.
+/// The store that the fleet was last changed for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keeper {
-    /// The store; empty while none was named.
+    /// Identifier of the store; empty before the first one is recorded.
     pub store: String,
-    /// The highest fence of a call.
+    /// Highest fence of any call.
     pub fence: u64,
 }
 
-/// Stands for a reservation where it is not known for which one an address was handed out, if it was: the planner,
-/// which does not know it, has the address taken back before it is handed out again.
+/// Placeholder for the reservation of an address when it is unknown whether the address was handed out, or to
+/// which reservation. The planner doesn't know this reservation, so it takes the address back before handing
+/// it out again.
 pub const UNCERTAIN: ReservationId = ReservationId(0);
 
-/// How a call that changes something went.
+/// Result of a call that changes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is so.
+    /// The change is in effect.
     Done,
-    /// It will be so; look again.
+    /// The change is in progress: observe again.
     Pending,
 }
 
@@ -167,37 +174,36 @@ pub enum HookedCall {
     Step(Action),
 }
 
-/// Which machines there are, and what is on them.
+/// Machines, networks, and observations of them.
 #[async_trait]
 pub trait Inventory: Send + Sync {
-    /// All machines.
     async fn machines(&self) -> Result<Vec<Machine>, FleetError>;
 
-    /// All networks that floating IPs may come from.
+    /// Networks that can provide floating IPs.
     async fn networks(&self) -> Result<Vec<Network>, FleetError>;
 
-    /// A flavor of the cloud's that the project may use, if there is one of that identifier. Fleets without a cloud
-    /// have none.
+    /// A flavor that the project can use; `None` if the cloud has no such flavor. Fleets without a cloud have
+    /// no flavors.
     async fn flavor(&self, _project: &ProjectId, _id: &str) -> Result<Option<CloudFlavor>, FleetError> {
         Ok(None)
     }
 
-    /// What is on these hosts, and who has which address. A host that the fleet does not know, or that was not
-    /// adopted, is absent. `addresses` are all that may be leased: a cloud knows them by nothing else.
+    /// Observes these hosts and the holders of addresses. Unknown hosts and hosts that were not adopted are
+    /// omitted. `addresses` must list all leasable addresses, because a cloud can't find them otherwise.
     async fn observe(
         &self,
         hosts: &BTreeSet<HostId>,
         addresses: &[FloatingIp],
     ) -> Result<Observed, FleetError>;
 
-    /// The host that a guest is on or is being started on, if the driver knows guests that others start. It may be one that
-    /// was not adopted.
+    /// The host that runs or is starting a guest, which can be a host that was not adopted. `None` from
+    /// drivers that don't track guests started outside the service.
     async fn locate(&self, _guest: GuestId) -> Result<Option<HostId>, FleetError> {
         Ok(None)
     }
 
-    /// All machines, and what is on these hosts: one round. For drivers that see both in the same answers; the
-    /// others are asked for one after the other.
+    /// All machines, and observations of these hosts, as one round. For drivers that get both from the same
+    /// responses; by default, one query follows the other.
     async fn survey(
         &self,
         hosts: &BTreeSet<HostId>,
@@ -206,7 +212,7 @@ pub trait Inventory: Send + Sync {
         Ok((self.machines().await?, self.observe(hosts, addresses).await?))
     }
 
-    /// Hooks that the driver has called and that have not answered.
+    /// Hooks that were called and haven't returned.
     fn running_hooks(&self) -> Vec<hooks::RunningHook> {
         Vec::new()
     }
@@ -216,53 +222,58 @@ pub trait Inventory: Send + Sync {
         Duration::ZERO
     }
 
-    /// What is kept of machines since it seldom changes is compared with the machines at the next look.
+    /// Makes the next observation compare cached facts of machines, which seldom change, with the machines.
     async fn look_closely(&self) {}
 
-    /// What the store has. This is called before each look at the whole fleet, once the fleet is known to belong to the store.
+    /// Passes the stored reservations to the driver. Called before each observation of the whole fleet, once
+    /// the fleet is known to belong to the store.
     async fn expect(&self, _wanted: Wanted) {}
 
-    /// Differences from [what is stored](Self::expect) that the last look at the whole fleet has found.
+    /// Differences from [the stored reservations](Self::expect) that the last observation of the whole fleet
+    /// found.
     async fn differences(&self) -> Vec<Difference> {
         Vec::new()
     }
 
-    /// Differences as they are now. Everything is read for that, whereas a look reads some of it in turn.
+    /// Current differences. Reads everything, whereas an observation reads some parts in turn.
     async fn all_differences(&self) -> Result<Vec<Difference>, FleetError> {
         Ok(Vec::new())
     }
 
-    /// Why hosts can't be handed over until an operator sets it right, such as a login that was refused. It is part of a
-    /// public answer, so it names nobody. `None` if no such reason is known.
+    /// Reason why hosts can't be handed over until an operator intervenes, such as a refused login. It is
+    /// part of a public response, so it must not name any user or project. `None` if there is no known
+    /// reason.
     fn obstacle(&self) -> Option<&'static str> {
         None
     }
 
-    /// For which store the fleet was changed last, if the driver keeps that where it keeps what it did.
+    /// The store that the fleet was last changed for. `None` if the driver doesn't record it along with its
+    /// other state.
     async fn keeper(&self) -> Result<Option<Keeper>, FleetError> {
         Ok(None)
     }
 
-    /// From now on the fleet belongs to that store, which has given out no higher fence than that.
+    /// Assigns the fleet to a store, whose highest fence so far is `keeper.fence`.
     async fn set_keeper(&self, _keeper: Keeper) -> Result<(), FleetError> {
         Ok(())
     }
 }
 
-/// Who may start guests where. See [`Action`] for when each applies.
+/// Access of projects to hosts and addresses. See [`Action`] for when each step applies.
 #[async_trait]
 pub trait Isolation: Send + Sync {
-    /// The fleet is as the operator's settings have it before anything else is done: the service asks for that after each
-    /// start, once it is known that the fleet is its own.
+    /// Applies the operator's settings to the fleet. The service calls this after each start, once the fleet
+    /// is known to be its own and before any other change.
     async fn set_up(&self) -> Result<(), FleetError> {
         Ok(())
     }
-    /// Whether reservations need something as a whole, beside what they get of hosts, and what there is of it is
-    /// [observed](Observed::reservations). They are prepared and finished then. It is asked when the service starts.
+    /// Whether reservations need objects of their own in addition to hosts, which are
+    /// [observed](Observed::reservations). If so, reservations are prepared and finished. The service asks at
+    /// startup.
     fn prepares(&self) -> bool {
         false
     }
-    /// Whether whole hosts need flavors of their own, which are prepared: whoever asks for hosts waits for them.
+    /// Whether reservations of whole hosts need prepared flavors. If so, requests for hosts wait for them.
     fn has_flavors_for_hosts(&self) -> bool {
         false
     }
@@ -274,15 +285,15 @@ pub trait Isolation: Send + Sync {
     async fn finish(&self, _reservation: ReservationId, _key: &OperationKey) -> Result<Outcome, FleetError> {
         Ok(Outcome::Done)
     }
-    /// Whether a host may be taken on although guests are there.
+    /// Whether a host can be adopted while guests run on it.
     fn adopts_with_guests(&self) -> bool {
         false
     }
-    /// The host is to be in the free pool from now on, for [`Inventory::observe`] to be asked about. Refused if
-    /// a guest runs there that may not run in the free pool, unless hosts are
-    /// [taken on with guests](Self::adopts_with_guests).
+    /// Adds the host to the free pool, so that [`Inventory::observe`] includes it. Refused if a guest runs
+    /// there that isn't allowed in the free pool, unless [guests don't prevent
+    /// adoption](Self::adopts_with_guests).
     async fn adopt(&self, host: HostId) -> Result<Outcome, FleetError>;
-    /// The host is none of the service's business any more. Refused unless it is in the free pool.
+    /// Removes the host from the service's control. Refused unless it is in the free pool.
     async fn abandon(&self, host: HostId) -> Result<Outcome, FleetError>;
     /// [`Action::Fence`].
     async fn fence(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError>;
@@ -309,8 +320,8 @@ pub trait Isolation: Send + Sync {
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError>;
-    /// [`Action::SetRatios`]; asked for only of hosts that are [observed](leases::plan::ObservedHost::overcommit) to have
-    /// any.
+    /// [`Action::SetRatios`]. Called only for hosts whose observation has
+    /// [ratios](leases::plan::ObservedHost::overcommit).
     async fn set_ratios(
         &self,
         _host: HostId,
@@ -320,8 +331,8 @@ pub trait Isolation: Send + Sync {
     ) -> Result<Outcome, FleetError> {
         Ok(Outcome::Done)
     }
-    /// Those of the hosts whose ratios are not as they were told, since somebody else sets them: how they are, and what to
-    /// do about it. This takes a closer look than [`Inventory::observe`].
+    /// Hosts whose ratios differ from the configured ones because something else sets them. The text has the
+    /// current ratios and a remedy. This takes a closer look than [`Inventory::observe`].
     async fn overruled(&self, _hosts: &BTreeSet<HostId>) -> Result<BTreeMap<HostId, String>, FleetError> {
         Ok(BTreeMap::new())
     }
@@ -347,7 +358,7 @@ pub trait Isolation: Send + Sync {
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError>;
-    /// [`Action::Unassign`]; with what is known of the address, which may be nothing any more.
+    /// [`Action::Unassign`]. `known` is `None` if the address is no longer leasable.
     async fn unassign(
         &self,
         ip: FloatingIpId,
@@ -357,27 +368,27 @@ pub trait Isolation: Send + Sync {
     ) -> Result<Outcome, FleetError>;
 }
 
-/// What can be done to guests.
+/// Operations on guests.
 #[async_trait]
 pub trait Guests: Send + Sync {
-    /// What operators can do about a guest that isn't deleted; `{guest}` stands for its identifier.
+    /// Advice for operators when a guest can't be deleted; `{guest}` stands for its identifier.
     fn remedy(&self) -> Option<&'static str> {
         None
     }
-    /// [`Action::StartGuest`]: the guest of that instance, on that host; from what is kept of the one that it resumes,
-    /// if it does. Refused if the host is fenced or somebody else's, or has no room. A guest that was started before is
-    /// not started again: it may have ended since.
+    /// [`Action::StartGuest`]. Starts the instance's guest on the host, from the kept state of the guest that
+    /// it [resumes](Instance::resumes), if any. Refused if the host is fenced, held by another reservation,
+    /// or full. A guest that was started before isn't started again, because it may have ended since.
     async fn start(
         &self,
         host: HostId,
         instance: &Instance,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError>;
-    /// [`Action::DestroyGuest`], and what is kept of it. From then on it cannot be started any more by a call that is
-    /// late.
+    /// [`Action::DestroyGuest`]. Also deletes the guest's kept state. Afterwards, a late call can't start the
+    /// guest again.
     async fn destroy(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
-    /// [`Action::StopGuest`]. When it has shut down, what it had is to be kept, if that is said, for an instance that
-    /// [resumes](Instance::resumes) it; otherwise it is gone.
+    /// [`Action::StopGuest`]. If `keep` is set, the guest's state survives the shutdown for an instance that
+    /// [resumes](Instance::resumes) it. Otherwise, it is deleted.
     async fn stop(
         &self,
         host: HostId,
@@ -387,8 +398,8 @@ pub trait Guests: Send + Sync {
     ) -> Result<Outcome, FleetError>;
     /// [`Action::ResumeGuest`].
     async fn resume(&self, host: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError>;
-    /// [`Action::MoveGuest`]. Refused if the other host has no room for it, is fenced or has been handed over, or if
-    /// the guest is moving elsewhere.
+    /// [`Action::MoveGuest`]. Refused if the target host is full, fenced or handed over, or if the guest is
+    /// moving to another host.
     async fn migrate(
         &self,
         host: HostId,
@@ -396,7 +407,7 @@ pub trait Guests: Send + Sync {
         to: HostId,
         key: &OperationKey,
     ) -> Result<Outcome, FleetError>;
-    /// [`Action::DeleteGuest`]. Kept as with [`Self::stop`], it is only not on its host any more.
+    /// [`Action::DeleteGuest`]. With `keep`, as in [`Self::stop`], the guest only leaves its host.
     async fn delete(
         &self,
         host: HostId,
@@ -413,29 +424,29 @@ pub trait Guests: Send + Sync {
     ) -> Result<Outcome, FleetError>;
 }
 
-/// Switching hosts. Whether a host has power is [observed](leases::plan::ObservedHost::powered).
+/// Power of hosts. The current state is [observed](leases::plan::ObservedHost::powered).
 #[async_trait]
 pub trait Power: Send + Sync {
-    /// Whether hosts can be switched here at all. It is asked when the service starts.
+    /// Whether hosts can be switched at all. The service asks at startup.
     fn switches_hosts(&self) -> bool;
-    /// [`Action::PowerOn`]. Done once it has power; it may still boot then, and is observed as failed meanwhile.
+    /// [`Action::PowerOn`]. Done once the host has power. It is observed as failed while it boots.
     async fn power_on(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError>;
-    /// [`Action::PowerOff`]. Done once it is off. Refused if a guest is there or somebody has slots; a host that is
-    /// not fenced stays on.
+    /// [`Action::PowerOff`]. Done once the host is off. Refused if the host has guests or granted slots. A
+    /// host that isn't fenced stays on.
     async fn power_off(&self, host: HostId, key: &OperationKey) -> Result<Outcome, FleetError>;
 }
 
-/// A whole driver.
+/// A complete driver.
 pub trait Fleet: Inventory + Isolation + Guests + Power + fmt::Debug {}
 
 impl<T: Inventory + Isolation + Guests + Power + fmt::Debug> Fleet for T {}
 
-/// What is known of that which a step is about.
+/// The objects of a step, as far as they are known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct About<'a> {
-    /// The instance whose guest is to be started, or to be preempted, if it is one's.
+    /// The instance whose guest is started or preempted. `None` if the guest isn't an instance's.
     pub instance: Option<&'a Instance>,
-    /// The address, if it may be leased still.
+    /// `None` if the address is no longer leasable.
     pub address: Option<&'a FloatingIp>,
 }
 

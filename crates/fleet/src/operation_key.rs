@@ -1,4 +1,4 @@
-//! Under which claim a driver does something, and what it is told of the lease.
+//! The claim that a driver's call belongs to, and facts of the lease.
 
 use std::sync::Arc;
 
@@ -10,43 +10,42 @@ use leases::terms::ReservationTerms;
 use leases::window::Window;
 use serde_json::Value;
 
-/// What a driver, and those who run the machines, may need to know of a lease.
+/// Facts of a lease for drivers and for the operators of machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseFacts {
-    /// Its name, which its owner has chosen.
+    /// Name of the lease, chosen by its owner.
     pub name: String,
-    /// The project that has it.
+    /// Project that owns the lease.
     pub project: ProjectId,
-    /// The user who asked for it.
+    /// User who created the lease.
     pub user: UserId,
-    /// From when to when it is.
     pub window: Window,
-    /// The reservation that an action is about, if it is about one, and what is asked for in it.
+    /// The action's reservation and its terms, if the action has a reservation.
     pub reservation: Option<(ReservationId, ReservationTerms)>,
-    /// The fields of that reservation as the API shows them: a JSON object.
+    /// Fields of that reservation as the API shows them: a JSON object.
     pub properties: Option<Value>,
-    /// The moment that images of its guests are made for: [`leases::lease::Lease::images_for`].
+    /// Time that the images of its guests are made for: [`leases::lease::Lease::images_for`].
     pub images_for: Timestamp,
 }
 
-/// Under which claim something is done, and for whom.
+/// The claim that a call belongs to, and its lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperationKey {
-    /// Names the operation: the same for a repetition of it.
+    /// Name of the operation. Repetitions have the same name.
     pub key: String,
-    /// Higher for each claim of it: what comes with a lower one than was seen is late. It never falls for one
-    /// key, also when all that a service knew of the operation was deleted meanwhile.
+    /// Increases with each claim of the operation: a call with a lower fence than an earlier call is late.
+    /// The fence of a key never decreases, even after the service has deleted its records of the operation.
     pub fence: u64,
-    /// The lease that it is done for, if for one. From [`crate::Isolation::hold`] and [`crate::Isolation::grant`] a driver
-    /// learns whose guests it has to report as [`leases::plan::GuestOwner::Lease`].
+    /// The lease that the call serves, if any. [`crate::Isolation::hold`] and [`crate::Isolation::grant`]
+    /// tell the driver which guests to report as [`leases::plan::GuestOwner::Lease`].
     pub lease: Option<LeaseId>,
-    /// What is known of that lease, if it is known still.
+    /// Facts of that lease; `None` if the lease is no longer known.
     pub facts: Option<Arc<LeaseFacts>>,
 }
 
 impl OperationKey {
-    /// The key of an action under that claim. Starting and destroying one guest is the same operation, and so is
-    /// switching one host on and off: of two such calls the one of the later claim counts.
+    /// The key of an action under a claim. Starting and destroying a guest is one operation, and so is
+    /// switching a host on and off: the call with the later claim wins.
     pub fn of(action: Action, fence: u64, lease: Option<LeaseId>) -> Self {
         let key = match action {
             Action::PowerOn(host) | Action::PowerOff(host) => format!("power host {host}"),
@@ -55,7 +54,6 @@ impl OperationKey {
         Self { key, fence, lease, facts: None }
     }
 
-    /// The same, with what is known of the lease.
     #[must_use]
     pub fn with_facts(self, facts: Option<LeaseFacts>) -> Self {
         Self { facts: facts.map(Arc::new), ..self }

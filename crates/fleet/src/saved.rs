@@ -1,8 +1,8 @@
-//! Identifiers as text, for the states that drivers save.
+//! Serializes identifiers as text, for the states that drivers save.
 
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId, ReservationId};
 
-/// What can be written as text. The crate `leases` knows no serialisation.
+/// An identifier with a text form. The crate `leases` doesn't depend on serde.
 pub(crate) trait Identifier: Copy + Ord {
     fn text(self) -> String;
     fn parse(text: &str) -> Option<Self>;
@@ -53,7 +53,7 @@ pub(crate) mod id {
     }
 }
 
-/// For `#[serde(with)]`: an identifier, if there is one.
+/// For `#[serde(with)]`: an optional identifier.
 pub(crate) mod id_or_none {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -76,7 +76,7 @@ pub(crate) mod id_or_none {
     }
 }
 
-/// For `#[serde(with)]`: a map from identifiers.
+/// For `#[serde(with)]`: a map whose keys are identifiers.
 pub(crate) mod by_id {
     use std::collections::BTreeMap;
 
@@ -104,7 +104,7 @@ pub(crate) mod by_id {
     }
 }
 
-/// For `#[serde(with)]`: a map whose keys are more than text, as a list of pairs.
+/// For `#[serde(with)]`: a map as a list of pairs, because its keys have no text form.
 pub(crate) mod pairs {
     use std::collections::BTreeMap;
 

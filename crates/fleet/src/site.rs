@@ -1,4 +1,4 @@
-//! Where a host is, and how it gets elsewhere: the rules that all drivers share.
+//! States of a host during a handover and their transitions, shared by all drivers.
 
 use leases::ids::{LeaseId, ReservationId};
 use leases::plan::{GuestOwner, Place};
@@ -6,35 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::saved::{id, id_or_none};
 
-/// Where a host is. Beside what the planner sees it says whether the host was taken on at all, and for which
-/// lease it is held, which is whose the guests are.
+/// State of a host. In addition to the planner's [`Place`], it records whether the host was adopted, and the
+/// lease that holds it, which owns the guests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Site {
-    /// None of the service's business.
+    /// Not adopted.
     #[default]
     Elsewhere,
     /// [`Place::FreePool`].
     FreePool,
     /// [`Place::Fenced`].
     Fenced {
-        /// As there.
         #[serde(with = "id_or_none")]
         verified_for: Option<ReservationId>,
     },
     /// [`Place::Held`].
     Held {
-        /// As there.
         #[serde(with = "id")]
         reservation: ReservationId,
-        /// Its lease.
+        /// The lease of the reservation.
         #[serde(with = "id_or_none")]
         lease: Option<LeaseId>,
     },
 }
 
 impl Site {
-    /// As the planner sees it, if the host was taken on.
+    /// The planner's view; `None` if the host was not adopted.
     pub(crate) fn place(self) -> Option<Place> {
         match self {
             Self::Elsewhere => None,
@@ -44,8 +42,8 @@ impl Site {
         }
     }
 
-    /// Whether guests of that owner are moved away from it on behalf of that lease: to get the host, or room on it, or
-    /// to give it back. Preemptible ones are preempted for leases wherever they are.
+    /// Whether a guest of this owner can be moved away on behalf of this lease, which gets the host, gets
+    /// slots on it, or returns it. Preemptible guests can be moved from any adopted host.
     pub(crate) fn lets_go(self, lease: Option<LeaseId>, owner: GuestOwner) -> bool {
         match self {
             Self::Fenced { .. } => true,
@@ -57,8 +55,8 @@ impl Site {
         }
     }
 
-    /// Whether instances that are part of no lease may be started on it: on one of the free pool, and preemptible ones
-    /// on one of the lease that lets them, if one does.
+    /// Whether an instance that isn't part of a lease can start on this host: in the free pool, or on a host
+    /// of the lease that the instance backfills.
     pub(crate) fn admits(self, backfills: Option<LeaseId>) -> bool {
         match self {
             Self::FreePool => true,
@@ -67,19 +65,19 @@ impl Site {
         }
     }
 
-    /// After it was fenced.
+    /// State after fencing. Unchanged unless the host is in the free pool.
     #[must_use]
     pub(crate) fn fenced(self) -> Self {
         if self == Self::FreePool { Self::Fenced { verified_for: None } } else { self }
     }
 
-    /// After it was unfenced.
+    /// State after unfencing. Unchanged unless the host is fenced.
     #[must_use]
     pub(crate) fn unfenced(self) -> Self {
         if matches!(self, Self::Fenced { .. }) { Self::FreePool } else { self }
     }
 
-    /// After it was looked at, and only guests of the reservation's lease were found.
+    /// State after a check found only guests of the reservation's lease. Unchanged unless the host is fenced.
     #[must_use]
     pub(crate) fn verified(self, reservation: ReservationId) -> Self {
         match self {
@@ -88,7 +86,7 @@ impl Site {
         }
     }
 
-    /// After it was handed to the reservation.
+    /// State after the handover to the reservation. Unchanged unless the host was verified for it.
     #[must_use]
     pub(crate) fn held(self, reservation: ReservationId, lease: Option<LeaseId>) -> Self {
         match self {
@@ -99,7 +97,7 @@ impl Site {
         }
     }
 
-    /// After it was taken back from the reservation.
+    /// State after the reservation released the host. Unchanged unless the reservation holds it.
     #[must_use]
     pub(crate) fn released(self, from: ReservationId) -> Self {
         match self {

@@ -1,4 +1,4 @@
-//! A driver's state in a file, to which only changes are written.
+//! A driver's state in a file. Only changes are written.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -15,35 +15,25 @@ use tokio::sync::Mutex;
 
 use crate::error::FleetError;
 
-/// Changes that a file may contain before it is rewritten: this many bytes, plus the size of the whole state. A byte
-/// of a change thus costs at most one more byte later.
+/// Bytes of changes in a file, in addition to the size of the state, before the file is rewritten. A byte of
+/// a change thus costs at most one more byte later.
 const CHANGES: u64 = 64 * 1024;
 
-/// Why a driver's state file can't be used.
+/// Error of a driver's state file.
 #[derive(Debug, Error)]
 pub enum StateError {
     /// The file can't be read.
     #[error("cannot read {path}: {source}")]
-    Read {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// The path names a device, a directory, a pipe or a socket.
     #[error("{path} is not a regular file: give the state another name (state_file), or move it away")]
-    NotRegular {
-        /// Path of the file.
-        path: PathBuf,
-    },
+    NotRegular { path: PathBuf },
     /// The content isn't a driver's state.
     #[error("{path}, line {line}, does not hold the state of a fleet: {source}; move it away to start again")]
     Corrupt {
-        /// Path of the file.
         path: PathBuf,
         /// Line number, from 1.
         line: usize,
-        /// Error of the parser.
         source: serde_json::Error,
     },
     /// The content is a state, but a change to it doesn't fit.
@@ -51,7 +41,6 @@ pub enum StateError {
         "{path}, line {line}: this change does not fit the state before it: {source}; move the file away to start again"
     )]
     Misfit {
-        /// Path of the file.
         path: PathBuf,
         /// Line number, from 1.
         line: usize,
@@ -60,18 +49,12 @@ pub enum StateError {
     },
     /// The file can't be written.
     #[error("cannot write {path}: {source}")]
-    Write {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// Processes that share the file can't lock it.
     #[error("cannot lock files in {path}: {source}; put state_file on a file system that has locks")]
     Lock {
-        /// Path of the directory.
+        /// Directory of the locked files.
         path: PathBuf,
-        /// Error of the operating system.
         source: io::Error,
     },
     /// The state can't be represented as JSON.
@@ -80,7 +63,7 @@ pub enum StateError {
 }
 
 impl From<StateError> for FleetError {
-    /// An action whose result may be lost counts as not done.
+    /// An action whose result can get lost counts as not done.
     fn from(error: StateError) -> Self {
         Self::Unavailable(error.to_string())
     }
@@ -93,15 +76,15 @@ impl From<StateError> for FleetError {
 #[derive(Debug)]
 pub(crate) struct StateLog {
     path: PathBuf,
-    /// `None` if the file has to be rewritten.
+    /// `None` if the file must be rewritten.
     known: Option<Known>,
 }
 
-/// What the file contains.
+/// Known content of the file.
 #[derive(Debug)]
 struct Known {
     state: Value,
-    /// Bytes of the file.
+    /// Bytes of the whole file.
     length: u64,
     /// Bytes of its first line.
     whole: u64,
@@ -112,7 +95,7 @@ impl StateLog {
         Self { path: path.to_owned(), known: None }
     }
 
-    /// Reads the state. `None` means that there is no file.
+    /// Reads the state. `None` if there is no file.
     pub(crate) fn read<T: DeserializeOwned>(&mut self) -> Result<Option<T>, StateError> {
         self.known = None;
         require_regular(&self.path)?;
@@ -158,8 +141,8 @@ impl StateLog {
         Ok(())
     }
 
-    /// Writes changes of a state with a large map. `changes` contains all other fields, and of the field `map` only entries that
-    /// can have changed, with `null` for removed ones.
+    /// Writes changes of a state with a large map. `changes` has all other fields, and in the field `map`
+    /// only entries that can have changed, with `null` for removed entries.
     fn write_entries(&mut self, mut known: Known, map: &str, changes: Value) -> Result<(), StateError> {
         let before = Value::Object(merge(&mut known.state, map, changes.clone()));
         let (before, after) = differing(&before, &without_removed(changes, map));
@@ -167,8 +150,8 @@ impl StateLog {
         Ok(())
     }
 
-    /// Appends a change that leads to the known state. Rewrites the file if it is too long, or isn't the one that was
-    /// written last.
+    /// Appends a change that leads to the known state. Rewrites the file if it is too long, or if it has
+    /// another length than after the last write.
     fn append(&self, patch: &Patch, known: Known) -> Result<Known, StateError> {
         let Known { state, length, whole } = known;
         require_regular(&self.path)?;
@@ -197,8 +180,8 @@ impl StateLog {
     }
 }
 
-/// Enters changes into a state: whole fields, and of the map `map` single entries, which are removed if they are `null`.
-/// Returns what these fields and entries were before.
+/// Applies changes to a state: whole fields, and single entries of `map`. `null` removes an entry. Returns
+/// the earlier values of these fields and entries.
 fn merge(state: &mut Value, map: &str, changes: Value) -> Map<String, Value> {
     let mut before = Map::new();
     let (Value::Object(state), Value::Object(changes)) = (state, changes) else { return before };
@@ -272,7 +255,7 @@ fn require_regular(path: &Path) -> Result<(), StateError> {
     }
 }
 
-/// Replaces the file that is there; the target of a symbolic link, not the link.
+/// Replaces the file, or the target of a symbolic link, but never the link itself.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut file = PartialFile::beside(&place)?;
@@ -284,33 +267,31 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct StateFile(Arc<Mutex<Written>>);
 
-/// What a state file is given to write.
+/// Extent of the JSON that a state file receives for a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// The whole state.
     Whole,
-    /// The state with only those entries of its largest map that have changed since it was last given, and `null` for removed
-    /// ones.
+    /// The state, but only the changed entries of its largest map since the last write, with `null` for
+    /// removed entries.
     Changes,
 }
 
 #[derive(Debug)]
 struct Written {
-    /// Version of the state that was last written.
+    /// Last written version of the state.
     version: u64,
     log: StateLog,
-    /// The largest map of the state.
+    /// Field with the largest map of the state.
     map: &'static str,
 }
 
 impl StateFile {
-    /// `map` is the field with the largest map of the state.
     pub(crate) fn new(log: StateLog, map: &'static str) -> Self {
         Self(Arc::new(Mutex::new(Written { version: 0, log, map })))
     }
 
-    /// Writes the state unless the file already contains this version or a newer one. Versions start at 1. Tasks that
-    /// wait for each other share one write of the newest version.
+    /// Writes the state unless the file already has this version or a newer one. Versions start at 1. Tasks
+    /// that wait for each other share one write of the newest version.
     pub(crate) async fn keep(
         &self,
         current: impl Fn(Extent) -> (u64, Result<Value, serde_json::Error>) + Send,

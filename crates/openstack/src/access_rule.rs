@@ -1,23 +1,23 @@
-//! What access rules of application credentials allow.
+//! Access rules of application credentials.
 
 use serde::Deserialize;
 
-/// A kind of request that an application credential may be used for; all others are refused.
+/// A kind of request that an application credential allows. Requests that match no rule are rejected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct AccessRule {
-    /// The type of the service: `reservation`.
+    /// Type of the service: `reservation`.
     #[serde(default)]
     pub service: String,
-    /// The method: `GET`.
+    /// HTTP method: `GET`.
     #[serde(default)]
     pub method: String,
-    /// The path: `/v1/leases/*`. `*` and `{NAME}` stand for one part of it, `**` for any number of them.
+    /// Path: `/v1/leases/*`. `*` and `{NAME}` match one segment, `**` any number of segments.
     #[serde(default)]
     pub path: String,
 }
 
 impl AccessRule {
-    /// Whether it allows a request to a service of that type.
+    /// Whether the rule allows a request to a service of this type.
     pub fn allows(&self, service: &str, method: &str, path: &str) -> bool {
         self.service == service && self.method == method && path_fits(&self.path, path)
     }
@@ -27,9 +27,9 @@ impl AccessRule {
 #[derive(Clone, Copy)]
 enum Piece {
     Byte(u8),
-    /// One character or more, no slash among them.
+    /// One or more characters, except slashes.
     Segment,
-    /// Anything, nothing included.
+    /// Any characters, or none.
     Anything,
 }
 
@@ -55,10 +55,11 @@ fn pieces(pattern: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Whether the whole path fits the pattern. Takes as long as the product of their lengths at most.
+/// Whether the whole path matches the pattern. Takes time in proportion to the product of their lengths at
+/// most.
 fn path_fits(pattern: &str, path: &str) -> bool {
     let path = path.as_bytes();
-    // For each piece, up to which bytes of the path the pieces before it can reach.
+    // Marks the lengths of the path's prefixes that the pieces so far can match.
     let mut reached = vec![false; path.len() + 1];
     reached[0] = true;
     for piece in pieces(pattern) {

@@ -1,4 +1,4 @@
-//! What is asked of a service, and what it answers.
+//! Requests to services, and their successful responses.
 
 use std::fmt;
 
@@ -10,15 +10,13 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind};
 
-/// Most bytes of an answer unless a call says otherwise: lists are paged by the services, at 1,000 entries mostly.
+/// Default limit on the size of a response, in bytes. Services page their lists, mostly at 1,000 entries.
 const MOST_BYTES: usize = 16 << 20;
 
-/// A microversion: what a request means to a service that has changed since.
+/// A microversion: selects the meaning of a request to a service that has changed over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Microversion {
-    /// The part before the dot.
     pub major: u16,
-    /// The part after it.
     pub minor: u16,
 }
 
@@ -28,14 +26,13 @@ impl fmt::Display for Microversion {
     }
 }
 
-/// A service, with the microversion where it has them.
+/// A service, with a microversion if the service has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
-    /// Keystone, at the address that the session logs in at.
+    /// Keystone, at the URL where the session logs in.
     Identity,
     /// Nova.
     Compute(Microversion),
-    /// Placement.
     Placement(Microversion),
     /// Neutron.
     Network,
@@ -44,7 +41,7 @@ pub enum Api {
 }
 
 impl Api {
-    /// The type that the catalog knows it by.
+    /// Type of the service in the catalog.
     pub fn service_type(self) -> &'static str {
         match self {
             Self::Identity => "identity",
@@ -55,7 +52,7 @@ impl Api {
         }
     }
 
-    /// The value of `OpenStack-API-Version`, if the service has microversions.
+    /// Value of `OpenStack-API-Version`, if the service has microversions.
     pub(crate) fn version(self) -> Option<String> {
         match self {
             Self::Compute(version) | Self::Placement(version) => {
@@ -70,24 +67,24 @@ impl Api {
 #[derive(Clone)]
 pub struct Call {
     pub(crate) api: Api,
-    /// What it is for, for errors: `list servers`.
+    /// Purpose of the call, for errors: `list servers`.
     pub(crate) name: &'static str,
     pub(crate) method: Method,
-    /// Parts of the path below the service's address, not yet encoded.
+    /// Segments of the path below the service's URL, not percent-encoded.
     pub(crate) path: Vec<String>,
     pub(crate) query: Vec<(&'static str, String)>,
     pub(crate) headers: Vec<(HeaderName, String)>,
-    /// A header whose value nobody may see.
+    /// Header with a value that must not be shown.
     pub(crate) secret: Option<(HeaderName, SecretString)>,
     pub(crate) body: Option<Value>,
-    /// Whether it may be sent again when it is not known what became of it.
+    /// Whether the call can be sent again when its outcome is unknown.
     pub(crate) repeatable: bool,
     pub(crate) most_bytes: usize,
 }
 
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A login's body has a password in it.
+        // The body of a login has a password.
         let mut shown = f.debug_struct("Call");
         shown.field("api", &self.api).field("name", &self.name).field("method", &self.method);
         shown.field("path", &self.path).field("query", &self.query).finish_non_exhaustive()
@@ -95,7 +92,7 @@ impl fmt::Debug for Call {
 }
 
 impl Call {
-    /// A request that may be repeated unless its method is `POST` or `PATCH`.
+    /// A request that is repeatable unless its method is `POST` or `PATCH`.
     pub fn new(api: Api, name: &'static str, method: Method, path: &[&str]) -> Self {
         let repeatable = ![Method::POST, Method::PATCH].contains(&method);
         Self {
@@ -112,64 +109,60 @@ impl Call {
         }
     }
 
-    /// A `GET`.
     pub fn get(api: Api, name: &'static str, path: &[&str]) -> Self {
         Self::new(api, name, Method::GET, path)
     }
 
-    /// The same with a body.
     #[must_use]
     pub fn with_body(self, body: Value) -> Self {
         Self { body: Some(body), ..self }
     }
 
-    /// The same with one more parameter of the query.
+    /// Adds a parameter to the query.
     #[must_use]
     pub fn with_query(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.query.push((name, value.into()));
         self
     }
 
-    /// The same with one more header.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// The same with a header that is never shown.
+    /// Sets a header that is never shown.
     #[must_use]
     pub fn with_secret(self, name: HeaderName, value: SecretString) -> Self {
         Self { secret: Some((name, value)), ..self }
     }
 
-    /// The same, which may be sent again although its method does not say so: the service ends up the same however often
-    /// it comes.
+    /// Makes the call repeatable despite its method, for calls that are idempotent.
     #[must_use]
     pub fn repeatable(self) -> Self {
         Self { repeatable: true, ..self }
     }
 
-    /// The same with another limit on the answer's size, bytes.
+    /// Limits the size of the response, in bytes.
     #[must_use]
     pub fn at_most(self, most_bytes: usize) -> Self {
         Self { most_bytes, ..self }
     }
 
-    /// The type of the service that is asked: `compute`.
+    /// Type of the service: `compute`.
     pub fn service(&self) -> &'static str {
         self.api.service_type()
     }
 
-    /// An error of this call that comes from no answer.
+    /// An error of this call that isn't caused by a response.
     pub(crate) fn error(&self, kind: ErrorKind) -> Error {
         Error { service: self.api.service_type(), call: self.name, request_id: None, kind }
     }
 }
 
-/// What a service answers with a status of success.
+/// A response with a success status.
 pub struct Answer {
-    /// The HTTP status, 200 to 299.
+    /// HTTP status, 200 to 299.
     pub status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
@@ -179,7 +172,7 @@ pub struct Answer {
 
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Headers and bodies of Keystone have tokens in them.
+        // Keystone's headers and bodies have tokens.
         let mut shown = f.debug_struct("Answer");
         shown.field("service", &self.service).field("call", &self.call).field("status", &self.status);
         shown.field("bytes", &self.body.len()).finish_non_exhaustive()
@@ -187,17 +180,17 @@ impl fmt::Debug for Answer {
 }
 
 impl Answer {
-    /// The body as JSON; fields that the type does not have are ignored.
+    /// Deserializes the body. Unknown fields are ignored.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.body).map_err(|error| self.malformed(&error.to_string()))
     }
 
-    /// A header as text.
+    /// A header; `None` if it is missing or isn't text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// An error: the answer is not what it should be.
+    /// An error for an invalid response.
     pub fn malformed(&self, reason: &str) -> Error {
         let request_id = crate::transport::request_id(&self.headers);
         let kind = ErrorKind::Malformed(crate::error::shown(reason));

@@ -1,12 +1,12 @@
-//! The catalog of a cloud: which services there are, and where.
+//! The catalog of a cloud: its services and their endpoints.
 
 use reqwest::Url;
 use serde::Deserialize;
 
-/// For whom an address of a service is.
+/// Audience of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interface {
-    /// Everybody.
+    /// All users.
     #[default]
     Public,
     /// The cloud's own services.
@@ -16,7 +16,7 @@ pub enum Interface {
 }
 
 impl Interface {
-    /// As the catalog has it.
+    /// Name in the catalog.
     pub fn name(self) -> &'static str {
         match self {
             Self::Public => "public",
@@ -31,30 +31,27 @@ impl Interface {
 #[serde(transparent)]
 pub struct Catalog(pub Vec<Service>);
 
-/// A service.
+/// A service of the catalog.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Service {
-    /// What it is: `compute`.
+    /// Type of the service: `compute`.
     #[serde(rename = "type", default)]
     pub kind: String,
-    /// Where it is.
     #[serde(default)]
     pub endpoints: Vec<Endpoint>,
 }
 
-/// An address of a service.
+/// A URL of a service.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Endpoint {
-    /// For whom it is.
+    /// Name of an [`Interface`].
     #[serde(default)]
     pub interface: String,
-    /// The region that it is of.
     #[serde(default)]
     pub region_id: Option<String>,
-    /// The same, as catalogs had it before.
+    /// Field of older catalogs for `region_id`.
     #[serde(default)]
     pub region: Option<String>,
-    /// The address.
     #[serde(default)]
     pub url: String,
 }
@@ -66,7 +63,7 @@ impl Endpoint {
 }
 
 impl Catalog {
-    /// The first endpoint of a service with that interface, in that region or in any.
+    /// The first endpoint of a service with this interface. `None` for `region` matches any region.
     pub fn endpoint(&self, kind: &str, region: Option<&str>, interface: &str) -> Option<&Endpoint> {
         self.endpoints_of(kind).find(|endpoint| {
             endpoint.interface == interface && region.is_none_or(|region| endpoint.region() == Some(region))
@@ -77,7 +74,11 @@ impl Catalog {
         self.0.iter().filter(move |service| service.kind == kind).flat_map(|service| &service.endpoints)
     }
 
-    /// The address of a service, in that region or in any, or what the catalog has instead.
+    /// URL of a service. `None` for `region` matches any region.
+    ///
+    /// # Errors
+    ///
+    /// A text with the endpoints that the catalog has for the service instead, or with the invalid URL.
     pub fn find(&self, kind: &str, region: Option<&str>, interface: Interface) -> Result<Url, String> {
         let wanted = format!(
             "{kind} with interface {}{}",

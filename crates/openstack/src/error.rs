@@ -1,65 +1,65 @@
-//! What went wrong, where, and by which name the cloud's operator finds it in the cloud's logs.
+//! Errors of calls. They name the service, the call, and the request identifier by which the cloud's operator
+//! finds the request in the logs.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Most characters of a service's message that are quoted.
+/// Maximum length of a quoted message from a service, in characters.
 const QUOTED: usize = 250;
 
-/// A call that failed.
+/// A failed call.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{service}: {call}: {kind}{}", request_id.as_deref().map(|id| format!(" ({id})")).unwrap_or_default())]
 pub struct Error {
-    /// The type of the service that was asked: `compute`.
+    /// Type of the service: `compute`.
     pub service: &'static str,
-    /// What was asked: `list servers`.
+    /// Purpose of the call: `list servers`.
     pub call: &'static str,
-    /// The request's identifier in the service's logs, `req-...`, if there was an answer that has one.
+    /// Identifier of the request in the service's logs, `req-...`. `None` if there was no response or it has
+    /// no identifier.
     pub request_id: Option<String>,
-    /// What went wrong.
     pub kind: ErrorKind,
 }
 
-/// What went wrong with a call.
+/// Kind of a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ErrorKind {
-    /// No connection, or none that is secure.
+    /// No connection, or no secure one.
     #[error("cannot connect: {0}")]
     Unreachable(String),
-    /// Something was sent, and no whole answer came.
+    /// The request was sent, and there was no complete response.
     #[error("no answer: {0}")]
     NoAnswer(String),
-    /// An answer with a status that is no success.
+    /// A response with an error status.
     #[error("answered {status}{}", quoted(message))]
     Status {
-        /// The HTTP status.
         status: u16,
-        /// The service's message, shortened, or nothing.
+        /// Message from the service, shortened; can be empty.
         message: String,
-        /// When the service wants to be asked again, from then on.
+        /// Value of `Retry-After`, counted from the response.
         retry_after: Option<Duration>,
     },
-    /// Placement's 409 `placement.concurrent_update`: what was changed was another generation by then. Read it again,
+    /// Placement's 409 `placement.concurrent_update`: the object has a newer generation. Read it again,
     /// decide again, and send the new generation.
     #[error("somebody else changed it meanwhile (409 placement.concurrent_update){}", quoted(.0))]
     GenerationConflict(String),
-    /// Placement's 409 `placement.inventory.inuse`: servers have some of what is to be taken away.
+    /// Placement's 409 `placement.inventory.inuse`: servers use some of the inventory that would be removed.
     #[error("it is in use (409 placement.inventory.inuse){}", quoted(.0))]
     InUse(String),
-    /// The answer is longer than it may be, bytes.
+    /// The response exceeds this limit, in bytes.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
-    /// The answer cannot be read.
+    /// The response is invalid.
     #[error("the answer cannot be read: {0}")]
     Malformed(String),
-    /// The catalog has no such endpoint.
+    /// The catalog doesn't have the endpoint.
     #[error("{0}")]
     NoEndpoint(String),
-    /// Keystone refuses the session's own credentials.
+    /// Keystone rejected the session's own credentials.
     #[error("Keystone refuses the login of the service's own user: check its name, secret, domains and project{}", quoted(.0))]
     LoginRefused(String),
-    /// The secret to log in with cannot be read.
+    /// The secret for the login can't be read.
     #[error("{0}")]
     Secret(String),
 }
@@ -69,7 +69,7 @@ fn quoted(message: &str) -> String {
 }
 
 impl Error {
-    /// The HTTP status of the answer, if there was one that says so.
+    /// HTTP status of the response. `None` if there was no response with an error status.
     pub fn status(&self) -> Option<u16> {
         match &self.kind {
             ErrorKind::Status { status, .. } => Some(*status),
@@ -78,7 +78,7 @@ impl Error {
         }
     }
 
-    /// When the service wants to be asked again, from the answer on.
+    /// Value of `Retry-After`, counted from the response.
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.kind {
             ErrorKind::Status { retry_after, .. } => *retry_after,
@@ -87,7 +87,7 @@ impl Error {
     }
 }
 
-/// A foreign text, in one line, printable and not too long.
+/// A text from outside as one printable line of limited length.
 pub(crate) fn shown(text: &str) -> String {
     let escape = |c: char| if c.is_control() { c.escape_debug().collect() } else { c.to_string() };
     let mut shown: String = text.trim().chars().take(QUOTED).map(escape).collect();
@@ -97,11 +97,11 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
-/// The message of an error's body, whatever service it comes from, without the secrets that it may repeat.
+/// Message in an error response of any service. Secrets that it repeats are removed.
 pub(crate) fn message(body: &[u8], secrets: &[&str]) -> String {
     let Ok(document) = serde_json::from_slice::<serde_json::Value>(body) else { return String::new() };
-    // Keystone and Nova: {"error": {"message": ..}}, {"badRequest": {"message": ..}}; Placement: {"errors": [{"detail": ..}]};
-    // Neutron: {"NeutronError": {"message": ..}}.
+    // Keystone and Nova: {"error": {"message": ..}}, {"badRequest": {"message": ..}}; Placement: {"errors":
+    // [{"detail": ..}]}; Neutron: {"NeutronError": {"message": ..}}.
     let of = |value: &serde_json::Value| {
         ["message", "detail"].iter().find_map(|name| value.get(name)?.as_str().map(str::to_owned))
     };
@@ -111,13 +111,13 @@ pub(crate) fn message(body: &[u8], secrets: &[&str]) -> String {
     shown(&hide(&of(&document).or(inner).unwrap_or_default(), secrets))
 }
 
-/// A text without secrets that it repeats.
+/// Replaces secrets in a text.
 pub(crate) fn hide(text: &str, secrets: &[&str]) -> String {
     let secrets = secrets.iter().filter(|secret| !secret.is_empty());
     secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "[secret]"))
 }
 
-/// What the body of a 409 says, with that message, if it has one of Placement's codes.
+/// The error for a 409 response with one of Placement's codes. `None` for any other response.
 pub(crate) fn conflict(body: &[u8], message: &str) -> Option<ErrorKind> {
     let document = serde_json::from_slice::<serde_json::Value>(body).ok()?;
     let errors = document.get("errors")?.as_array()?.iter();

@@ -1,4 +1,4 @@
-//! Keystone: where it is, and what a token of somebody else stands for.
+//! Keystone: its URL, and validation of tokens.
 
 use reqwest::Url;
 use reqwest::header::HeaderName;
@@ -9,10 +9,10 @@ use crate::error::Error;
 use crate::session::Session;
 use crate::token::{MOST_BYTES, SUBJECT, Token};
 
-/// Which version of access rules is obeyed.
+/// Header with the version of access rules that this service enforces.
 const ACCESS_RULES: HeaderName = HeaderName::from_static("openstack-identity-access-rules");
 
-/// The address of version 3 of Keystone, from the address that operators know: `http://HOST:5000`, with `/v3` or without.
+/// URL of Keystone's version 3, from the URL that operators know: `http://HOST:5000`, with or without `/v3`.
 pub fn identity_url(text: &str) -> Result<Url, String> {
     let mut url = Url::parse(text).map_err(|error| format!("{text:?} is no address: {error}"))?;
     if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none() {
@@ -33,9 +33,10 @@ pub fn identity_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// What a token stands for; none if it is unknown, expired or revoked. The session's user needs the role `service` or
-/// `admin`. The answer has no catalog. A 401 is an error like any other and doesn't end the session's own token, so no
-/// client can force logins: [`validate_own`] tells whether that token is still good.
+/// Validates a token. `None` if it is unknown, expired or revoked. The session's user needs the role
+/// `service` or `admin`. The response has no catalog. A 401 is an ordinary error and doesn't discard the
+/// session's own token, so clients can't force logins: [`validate_own`] tells whether that token is still
+/// valid.
 pub async fn validate(session: &Session, token: &SecretString) -> Result<Option<Token>, Error> {
     if !is_token(token) {
         return Ok(None);
@@ -49,13 +50,13 @@ pub async fn validate(session: &Session, token: &SecretString) -> Result<Option<
     }
 }
 
-/// Validates the session's own token: if that fails, no other token can be validated either. Logs in again if Keystone
-/// refuses the session's token.
+/// Validates the session's own token. If that fails, no other token can be validated either. Logs in again if
+/// Keystone rejects the session's token.
 pub async fn validate_own(session: &Session) -> Result<(), Error> {
     let token = session.secret().await?;
     match session.call(&validation(&token)).await {
         Ok(_) => Ok(()),
-        // A token that was replaced meanwhile. Keystone has answered.
+        // The token was replaced in the meantime, but Keystone has responded.
         Err(error) if error.status() == Some(404) => Ok(()),
         Err(error) => Err(error),
     }
@@ -64,14 +65,15 @@ pub async fn validate_own(session: &Session) -> Result<(), Error> {
 fn validation(token: &SecretString) -> Call {
     Call::get(Api::Identity, "validate token", &["auth", "tokens"])
         .with_query("nocatalog", "1")
-        // Without it Keystone refuses tokens that have access rules, since it cannot know that they are obeyed.
+        // Without this header, Keystone rejects tokens with access rules, because it can't know that they are
+        // enforced.
         .with_header(ACCESS_RULES, "1.0")
         .with_secret(SUBJECT, token.clone())
         .at_most(MOST_BYTES)
 }
 
-/// Whether Keystone has a project of that identifier, disabled or not. By default it says so to readers of the project's
-/// domain and of the system.
+/// Whether Keystone has a project with this identifier, enabled or not. By default, Keystone requires a
+/// reader of the project's domain or of the system for that.
 pub async fn has_project(session: &Session, id: &str) -> Result<bool, Error> {
     let call = Call::get(Api::Identity, "show project", &["projects", id]);
     match session.call(&call).await {
@@ -81,7 +83,7 @@ pub async fn has_project(session: &Session, id: &str) -> Result<bool, Error> {
     }
 }
 
-/// Whether it can be in a header.
+/// Whether the text can be the value of a header.
 fn is_token(token: &SecretString) -> bool {
     let token = token.expose_secret();
     !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic())

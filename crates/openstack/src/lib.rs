@@ -1,18 +1,26 @@
-//! A thin client of `OpenStack`'s services, for what Allotment asks of them and nothing else.
+//! A thin client of OpenStack's services, limited to the calls that Allotment needs.
 //!
 //! ```text
 //! Call ──► Session ──► Transport ──► service
 //!            │  ▲          │
 //!            │  └─ token, catalog: one login for all calls, renewed before it expires
-//!            └─ again after a pause (retry), or after a new login when the token was refused
+//!            └─ again after a pause (retry), or after a new login when the token was rejected
 //! ```
 //!
-//! A [`Session`] belongs to one cloud. It logs in when it is first needed, once however many calls wait for it, and
-//! finds services in the catalog. A [`Call`] names its service, what it is for, and for services that have
-//! microversions always the one it was written against. Answers are limited in time and size, unknown fields are
-//! ignored, and an [`Error`] names service, call, status and the request's identifier in the cloud's logs.
+//! - A [`Session`] belongs to one [`Cloud`]. It logs in when it is first used, once for all concurrent calls,
+//!   and finds services in the [`Catalog`].
+//! - A [`Call`] names its service and its purpose. For services with microversions, it always has the
+//!   [`Microversion`] that it was written for.
+//! - An [`Answer`] is a successful response. Unknown fields are ignored.
+//! - An [`Error`] names the service, the call, the status, and the request's identifier in the cloud's logs.
+//! - [`validate`] checks a client's token.
 //!
-//! Passwords and tokens are never in errors, logs or `Debug`.
+//! [`Session::call`] sends a call with the session's token. It retries calls that can be repeated, and logs
+//! in again once if the service rejects the token.
+//!
+//! Passwords and tokens never appear in errors, logs or `Debug`. Each response is limited in time and size.
+//!
+//! Start reading at [`Session`].
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 

@@ -1,80 +1,56 @@
-//! Whom a session logs in as, and what it sends Keystone for that.
+//! Credentials of a session, and Keystone's format for them.
 
 use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-/// Largest file of a secret, bytes.
+/// Maximum size of a secret's file, in bytes.
 const LARGEST_SECRET: u64 = 64 * 1024;
 
-/// A domain.
+/// A domain, by identifier or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Domain {
-    /// By its identifier.
     Id(String),
-    /// By its name.
     Name(String),
 }
 
-/// A user.
+/// A user, by identifier, or by name and domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum User {
-    /// By its identifier.
     Id(String),
-    /// By its name in a domain.
     Name(String, Domain),
 }
 
-/// A project.
+/// A project, by identifier, or by name and domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Project {
-    /// By its identifier.
     Id(String),
-    /// By its name in a domain.
     Name(String, Domain),
 }
 
-/// Something that nobody may see.
+/// A secret that must not be shown.
 #[derive(Clone, Debug)]
 pub enum Secret {
-    /// The secret itself.
     Text(SecretString),
-    /// The file that it is in, without the ends of lines around it. It is read at every login, so a new secret needs no
-    /// restart.
+    /// A file with the secret. Line breaks around it are removed. The file is read at every login, so a new
+    /// secret requires no restart.
     File(PathBuf),
 }
 
-/// How a session logs in.
+/// Credentials of a session.
 #[derive(Clone, Debug)]
 pub enum Login {
-    /// With a user's password, for a project.
-    Password {
-        /// The user.
-        user: User,
-        /// The password.
-        password: Secret,
-        /// The project.
-        project: Project,
-    },
-    /// With an application credential, whose project is part of it.
-    ApplicationCredential {
-        /// Its identifier.
-        id: String,
-        /// Its secret.
-        secret: Secret,
-    },
-    /// With another token, for a project.
-    Token {
-        /// The token.
-        token: Secret,
-        /// The project.
-        project: Project,
-    },
+    /// A user's password, for a project.
+    Password { user: User, password: Secret, project: Project },
+    /// An application credential, which determines the project.
+    ApplicationCredential { id: String, secret: Secret },
+    /// Another token, for a project.
+    Token { token: Secret, project: Project },
 }
 
 impl Secret {
-    /// What it is. Reads a file, so it is for a thread that may wait.
+    /// Returns the secret. Blocks while it reads a file.
     pub(crate) fn read(&self) -> Result<SecretString, String> {
         match self {
             Self::Text(text) => Ok(text.clone()),
@@ -98,7 +74,7 @@ fn read(path: &Path) -> Result<SecretString, String> {
 }
 
 impl Login {
-    /// The secret that it needs.
+    /// Secret of the credentials.
     pub(crate) fn secret(&self) -> &Secret {
         match self {
             Self::Password { password, .. } => password,
@@ -107,7 +83,7 @@ impl Login {
         }
     }
 
-    /// The body of `POST /v3/auth/tokens`, with that secret.
+    /// Body of `POST /v3/auth/tokens` with this secret.
     pub fn body(&self, secret: &SecretString) -> Value {
         let secret = secret.expose_secret();
         match self {

@@ -1,15 +1,16 @@
-//! When a call is sent again. Decides only: nothing waits or draws here.
+//! Decides whether and when a call is sent again. Nothing here waits or draws random numbers.
 
 use std::time::Duration;
 
-/// How often and after which pauses calls are sent again.
+/// Limits of retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Attempts at most, the first included; 0 counts as 1.
+    /// Maximum number of attempts, including the first. 0 counts as 1.
     pub attempts: u32,
-    /// About how long after the first attempt the second comes; then twice as long each time.
+    /// Approximate pause after the first attempt. Each further pause is twice as long.
     pub first_pause: Duration,
-    /// The longest pause. A service that wants a longer one (`Retry-After`) is not waited for: the caller is told.
+    /// Longest pause. If a service requests a longer one (`Retry-After`), the call fails at once and the
+    /// caller gets the requested pause.
     pub longest_pause: Duration,
 }
 
@@ -19,20 +20,20 @@ impl Default for Retry {
     }
 }
 
-/// How an attempt failed, as far as sending it again goes.
+/// Failure of an attempt, as far as retries depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// There was no connection: nothing was asked.
+    /// There was no connection, so the request wasn't sent.
     NotSent,
-    /// Something was sent, and no answer came.
+    /// The request was sent, and there was no response.
     NoAnswer,
-    /// The answer has that status, and says when to ask again.
+    /// Status of the response, and its `Retry-After`.
     Status(u16, Option<Duration>),
 }
 
 impl Retry {
-    /// How long to wait before the next attempt after `done` of them; none if there is to be none. `random` is any
-    /// number: clients that fail together do not come again together.
+    /// Pause before the next attempt, after `done` attempts. `None` if there must be no further attempt.
+    /// `random` is any number: it spreads the retries of clients that failed together.
     pub(crate) fn pause(
         self,
         done: u32,
@@ -46,7 +47,7 @@ impl Retry {
         let (again, wanted) = match failure {
             Failure::NotSent => (true, None),
             Failure::NoAnswer => (repeatable, None),
-            // What is refused for its number was not done.
+            // A request that exceeds a rate limit has no effect.
             Failure::Status(429, wanted) => (true, wanted),
             Failure::Status(502..=504, wanted) => (repeatable, wanted),
             Failure::Status(..) => (false, None),
@@ -56,14 +57,14 @@ impl Retry {
         }
         let doubled = self.first_pause.saturating_mul(2_u32.saturating_pow(done.saturating_sub(1).min(16)));
         let full = doubled.min(self.longest_pause);
-        // From half of it to all of it.
+        // Between half of the pause and all of it.
         let share = (random % 1024) as u32;
         let pause = full / 2 + full / 2048 * share;
         Some(wanted.map_or(pause, |wanted| wanted.saturating_add(pause / 4).max(pause)))
     }
 }
 
-/// Seconds that a `Retry-After` names; a date there is not read.
+/// Parses `Retry-After` in seconds. Dates aren't supported.
 pub(crate) fn retry_after(value: &str) -> Option<Duration> {
     value.trim().parse().ok().map(Duration::from_secs)
 }

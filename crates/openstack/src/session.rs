@@ -18,49 +18,47 @@ use crate::standing::{Failures, Standing, Term};
 use crate::token::{MOST_BYTES, SUBJECT, Token};
 use crate::transport::Transport;
 
-/// A cloud, and how to get in.
+/// A cloud, and the credentials for it.
 #[derive(Clone, Debug)]
 pub struct Cloud {
-    /// The address of version 3 of Keystone: [`crate::identity_url`].
+    /// URL of Keystone's version 3: [`crate::identity_url`].
     pub identity: Url,
-    /// Whom to log in as.
     pub login: Login,
-    /// The region whose services are asked; any if none.
+    /// Region of the services. `None` accepts any region.
     pub region: Option<String>,
-    /// Which addresses of services are used. Keystone is always asked at [`Self::identity`].
+    /// Interface of the services' endpoints. Keystone is always called at [`Self::identity`].
     pub interface: Interface,
-    /// Authorities that services' certificates are of (PEM), instead of the system's.
+    /// CA certificates (PEM) that replace the system's.
     pub authorities: Option<Vec<u8>>,
-    /// How long a service may take to answer a request.
+    /// Time limit of each attempt.
     pub timeout: Duration,
-    /// When requests are sent again.
     pub retry: Retry,
 }
 
-/// Why there can be no session.
+/// Error of the settings of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SetupError {
-    /// The authorities are none, or TLS does not work.
+    /// The CA certificates are invalid, or TLS isn't available.
     #[error("authorities of certificates: {0}")]
     Tls(String),
 }
 
-/// A session with a cloud. It is used by many at once.
+/// A session with a cloud, shared by concurrent tasks.
 #[derive(Debug)]
 pub struct Session {
     cloud: Cloud,
     transport: Transport,
     ids: Arc<dyn Ids>,
-    /// What time is counted from.
+    /// Origin of the session's times.
     since: Stopwatch,
-    /// The token of the present.
+    /// The current token.
     current: Mutex<Option<Arc<Ticket>>>,
-    /// Held by who logs in; what became of the logins before.
+    /// Locked during a login. Has the results of earlier logins.
     login: tokio::sync::Mutex<Logins>,
     login_refused: AtomicBool,
 }
 
-/// A token of the session's own.
+/// A token of the session.
 #[derive(Debug)]
 struct Ticket {
     token: SecretString,
@@ -75,7 +73,7 @@ struct Logins {
 }
 
 impl Session {
-    /// A session that is not logged in yet: it logs in when it is first used.
+    /// Creates a session that logs in when it is first used.
     pub fn new(cloud: Cloud, ids: Arc<dyn Ids>) -> Result<Self, SetupError> {
         let transport =
             Transport::new(cloud.timeout, cloud.authorities.as_deref()).map_err(SetupError::Tls)?;
@@ -90,31 +88,30 @@ impl Session {
         })
     }
 
-    /// The cloud.
     pub fn cloud(&self) -> &Cloud {
         &self.cloud
     }
 
-    /// What Keystone says of the session's own token, with the catalog. Logs in if need be.
+    /// Keystone's description of the session's own token, with the catalog. Logs in if necessary.
     pub async fn own_token(&self) -> Result<Token, Error> {
         Ok(self.ticket().await?.said.clone())
     }
 
-    /// Whether Keystone refused a login, or its secret could not be read, no login has succeeded since, and there is no valid
-    /// token.
+    /// Whether Keystone rejected a login or its secret couldn't be read, no login has succeeded since, and
+    /// there is no valid token.
     pub fn is_login_refused(&self) -> bool {
         self.login_refused.load(Ordering::Relaxed) && self.standing().1 == Standing::Over
     }
 
-    /// Whether the catalog has that service.
+    /// Whether the catalog has the service.
     pub async fn has(&self, api: Api) -> Result<bool, Error> {
         let ticket = self.ticket().await?;
         let region = self.cloud.region.as_deref();
         Ok(ticket.said.catalog.endpoint(api.service_type(), region, self.cloud.interface.name()).is_some())
     }
 
-    /// Asks a service, again where that may help: after a pause if it could not answer, after a new login if it
-    /// refused the token.
+    /// Calls a service. Retries after a pause if the service couldn't respond, and after a new login if it
+    /// rejected the token.
     pub async fn call(&self, call: &Call) -> Result<Answer, Error> {
         let ticket = self.ticket().await?;
         match self.try_with(call, &ticket).await {
@@ -127,12 +124,12 @@ impl Session {
         }
     }
 
-    /// Asks a service with the present token, and keeps that token whatever the answer is.
+    /// Calls a service with the current token, and keeps that token even if it is rejected.
     pub(crate) async fn call_once_logged_in(&self, call: &Call) -> Result<Answer, Error> {
         self.try_with(call, &*self.ticket().await?).await
     }
 
-    /// The session's own token. Logs in if need be.
+    /// The session's own token. Logs in if necessary.
     pub(crate) async fn secret(&self) -> Result<SecretString, Error> {
         Ok(self.ticket().await?.token.clone())
     }
@@ -149,7 +146,7 @@ impl Session {
         self.send(call, &base, Some(&ticket.token)).await
     }
 
-    /// Sends it until there is an answer, or no more attempt is due.
+    /// Sends a call until there is a response, or until no further attempt is due.
     async fn send(&self, call: &Call, base: &Url, token: Option<&SecretString>) -> Result<Answer, Error> {
         let mut done = 0;
         loop {
@@ -168,7 +165,7 @@ impl Session {
         }
     }
 
-    /// A token that is good. Of many that need one, one logs in and the others wait for it.
+    /// A valid token. If several callers need a new one, one logs in and the others wait for it.
     async fn ticket(&self) -> Result<Arc<Ticket>, Error> {
         let ending = match self.standing() {
             (Some(ticket), Standing::Good) => return Ok(ticket),
@@ -177,13 +174,13 @@ impl Session {
         };
         let mut logins = match ending {
             None => self.login.lock().await,
-            // Somebody renews it already.
+            // Another caller is already renewing it.
             Some(ticket) => match self.login.try_lock() {
                 Ok(logins) => logins,
                 Err(_) => return Ok(ticket),
             },
         };
-        // Meanwhile somebody else may have logged in, or have tried to.
+        // Another caller may have logged in, or tried to, in the meantime.
         let ending = match self.standing() {
             (Some(ticket), Standing::Good) => return Ok(ticket),
             (Some(ticket), Standing::Ending) => Some(ticket),
@@ -217,14 +214,14 @@ impl Session {
         }
     }
 
-    /// The token of the present, and how good it is.
+    /// The current token and its validity.
     fn standing(&self) -> (Option<Arc<Ticket>>, Standing) {
         let current = self.lock().clone();
         let standing = current.as_ref().map_or(Standing::Over, |ticket| ticket.term.at(self.since.elapsed()));
         (current, standing)
     }
 
-    /// Does away with a token that was refused, unless there is another one by now.
+    /// Discards a rejected token, unless it was already replaced.
     fn forget(&self, refused: &Arc<Ticket>) {
         let mut current = self.lock();
         if current.as_ref().is_some_and(|ticket| Arc::ptr_eq(ticket, refused)) {
@@ -238,13 +235,13 @@ impl Session {
 
     async fn log_in(&self) -> Result<Ticket, Error> {
         let call = Call::new(Api::Identity, "log in", Method::POST, &["auth", "tokens"]);
-        // A token too many does no harm.
+        // An additional token does no harm.
         let call = call.repeatable().at_most(MOST_BYTES);
         let secret = self.cloud.login.secret().clone();
         let secret = tokio::task::spawn_blocking(move || secret.read()).await;
         let secret = secret.unwrap_or_else(|_| Err("cannot read the secret".to_owned()));
         let secret = secret.map_err(|reason| call.error(ErrorKind::Secret(reason)))?;
-        // Before it is asked: the answer may take its time.
+        // Taken before the request, because the response can take a while.
         let asked = self.since.elapsed();
         let call = call.with_body(self.cloud.login.body(&secret));
         let answer =

@@ -1,44 +1,44 @@
-//! Whether a session's token is used, renewed or waited for, and when a login that failed is tried again. Decides only:
-//! times are given, and nothing is asked here.
+//! Decides whether a session's token is used, renewed or replaced, and when a failed login is tried again.
+//! Times are arguments, and nothing here does I/O.
 
 use std::time::Duration;
 
-/// A token is renewed so long before its end at most; of one that is valid for a short time, a tenth of that before.
+/// Longest time before its end at which a token is renewed. It is a tenth of the lifetime if that is shorter.
 const LONGEST_MARGIN: Duration = Duration::from_mins(10);
 
-/// Pauses after logins that Keystone refused: each is counted there, and too many may lock the user out.
+/// First and longest pause after a login that Keystone rejected. Keystone counts these, and too many can lock
+/// the user out.
 const AFTER_REFUSAL: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(1));
 
-/// Pauses after logins that did not come through.
+/// First and longest pause after a login without a result.
 const AFTER_FAILURE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
-/// When a token is to be renewed and when it ends, on a clock that nobody sets.
+/// Times of a token's renewal and end, on a clock that can't be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Term {
     renew_at: Duration,
     end: Duration,
 }
 
-/// How good a token is.
+/// Validity of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It is used.
+    /// The token is used.
     Good,
-    /// It is renewed, and used meanwhile by others, or if that fails.
+    /// One caller renews the token. All other callers use it, and so does that one if the renewal fails.
     Ending,
-    /// It cannot be used.
+    /// The token can't be used.
     Over,
 }
 
 impl Term {
-    /// Of a token that was asked for at `now` and is valid for `lifetime`.
+    /// For a token that was requested at `now` and is valid for `lifetime`.
     pub(crate) fn new(now: Duration, lifetime: Duration) -> Self {
         let margin = (lifetime / 10).min(LONGEST_MARGIN);
         let end = now.saturating_add(lifetime);
         Self { renew_at: end.saturating_sub(margin), end }
     }
 
-    /// How good the token is at `now`.
     pub(crate) fn at(self, now: Duration) -> Standing {
         if now < self.renew_at {
             Standing::Good
@@ -50,7 +50,7 @@ impl Term {
     }
 }
 
-/// Logins that failed, one after the other.
+/// Consecutive failed logins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failures {
     count: u32,
@@ -59,17 +59,17 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Whether Keystone refused any of them.
+    /// Whether Keystone rejected at least one of them.
     pub(crate) fn is_refused(self) -> bool {
         self.refused
     }
 
-    /// Whether a login may be tried at `now`.
+    /// Whether a login is due at `now`.
     pub(crate) fn may_try(self, now: Duration) -> bool {
         now >= self.next
     }
 
-    /// One more failed at `now`; whether because Keystone refused it.
+    /// Adds a failure at `now`. `refused` tells whether Keystone rejected the login.
     pub(crate) fn failed(self, now: Duration, refused: bool) -> Self {
         let (first, longest) = if refused { AFTER_REFUSAL } else { AFTER_FAILURE };
         let pause = first.saturating_mul(2_u32.saturating_pow(self.count.min(16))).min(longest);

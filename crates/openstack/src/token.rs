@@ -1,4 +1,4 @@
-//! What Keystone says of a token.
+//! Keystone's description of a token.
 
 use jiff::{SignedDuration, Timestamp};
 use reqwest::header::HeaderName;
@@ -8,65 +8,56 @@ use thiserror::Error;
 use crate::access_rule::AccessRule;
 use crate::catalog::Catalog;
 
-/// Largest answer about a token, bytes.
+/// Maximum size of a response about a token, in bytes.
 pub(crate) const MOST_BYTES: usize = 4 << 20;
 
-/// The header that a new token comes in, and that a token which is asked about goes in.
+/// Header of a new token in the response, and of the token to validate in a request.
 pub(crate) const SUBJECT: HeaderName = HeaderName::from_static("x-subject-token");
 
-/// Something with an identifier, a name, and a domain that the name is unique in.
+/// An object with an identifier, and a name that is unique in its domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// The identifier, unique in the cloud.
+    /// Unique in the cloud.
     pub id: String,
-    /// The name; nothing if Keystone does not say.
+    /// Empty if Keystone doesn't include it.
     pub name: String,
-    /// The domain's name; nothing if Keystone does not say.
+    /// Name of the domain; empty if Keystone doesn't include it.
     pub domain: String,
 }
 
 /// An application credential that a token was issued for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApplicationCredential {
-    /// Its identifier.
     pub id: String,
-    /// What it may be used for; none if for everything that its user may do.
+    /// Allowed requests. `None` allows everything that the user is allowed.
     pub access_rules: Option<Vec<AccessRule>>,
 }
 
-/// What a token stands for.
+/// Scope and validity of a token.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// Whose it is.
     pub user: Named,
-    /// The project that it is for; none if it is unscoped, or for a domain or the system.
+    /// `None` if the token is unscoped, or scoped to a domain or the system.
     pub project: Option<Named>,
-    /// Names of the roles in the project, implied ones included.
+    /// Names of the roles in the project, including implied roles.
     pub roles: Vec<String>,
-    /// Since when it is valid.
     pub issued_at: Timestamp,
-    /// Until when it is valid.
     pub expires_at: Timestamp,
-    /// The application credential that it was issued for, if it was.
+    /// The application credential that the token was issued for, if any.
     pub application_credential: Option<ApplicationCredential>,
-    /// The services that there are, if Keystone was asked for them.
+    /// Empty if the catalog wasn't requested.
     pub catalog: Catalog,
 }
 
-/// Why what Keystone says of a token cannot be used.
+/// Invalid description of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TokenError {
-    /// It is not the document that it should be.
+    /// The response isn't a token document.
     #[error("{0}")]
     Form(String),
-    /// A date that is missing or none.
+    /// A date is missing or invalid.
     #[error("{field} is no date: {value:?}")]
-    Date {
-        /// Which.
-        field: &'static str,
-        /// What is there.
-        value: String,
-    },
+    Date { field: &'static str, value: String },
 }
 
 #[derive(Deserialize)]
@@ -129,7 +120,7 @@ impl From<Reference> for Named {
 }
 
 impl Token {
-    /// Reads the answer to a login or to a validation.
+    /// Parses the response to a login or a validation.
     pub fn read(body: &[u8]) -> Result<Self, TokenError> {
         let document: Document =
             serde_json::from_slice(body).map_err(|error| TokenError::Form(error.to_string()))?;
@@ -152,8 +143,8 @@ impl Token {
         })
     }
 
-    /// How long it is valid from when it was issued. It is the difference of two times of Keystone's clock, so the clock
-    /// here does not matter.
+    /// Duration from issue to expiry. Both times are from Keystone's clock, so it doesn't depend on the local
+    /// clock.
     pub fn lifetime(&self) -> SignedDuration {
         self.expires_at.duration_since(self.issued_at)
     }

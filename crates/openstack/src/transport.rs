@@ -1,5 +1,5 @@
-//! One request and its answer. Nothing is believed of the other side: it has a time limit, its answer a limit of size, and
-//! where it redirects to nobody goes.
+//! Sends one request and reads its response. The server isn't trusted: it has a time limit, the response a
+//! size limit, and redirects aren't followed.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::call::{Answer, Call};
 use crate::error::{self, Error, ErrorKind};
 use crate::retry::{Failure, retry_after};
 
-/// Most bytes of an error that are read for its message.
+/// Limit on the size of an error response that is read for its message, in bytes.
 const MOST_BYTES_OF_ERROR: usize = 64 * 1024;
 
-/// Longest identifier of a request that is passed on.
+/// Maximum length of a request identifier; longer ones are dropped.
 const LONGEST_REQUEST_ID: usize = 64;
 
-/// Longest time that connecting takes.
+/// Maximum time limit for connecting.
 const LONGEST_CONNECT: Duration = Duration::from_secs(3);
 
-/// The session's token.
+/// Header of the session's token.
 const TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 
 /// Sends requests.
@@ -32,9 +32,9 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// With a time limit for each request, and authorities instead of the system's if there are any (PEM).
+    /// `timeout` applies to each request. `authorities` are CA certificates (PEM) that replace the system's.
     pub(crate) fn new(timeout: Duration, authorities: Option<&[u8]>) -> Result<Self, String> {
-        // Fails only if a provider was installed before; it is the same one.
+        // Fails only if a provider was installed before, which is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let connecting = timeout.min(LONGEST_CONNECT);
         let builder = Client::builder().timeout(timeout).connect_timeout(connecting);
@@ -49,7 +49,7 @@ impl Transport {
         builder.build().map(|client| Self { client }).map_err(|error| reason(&error))
     }
 
-    /// Sends it once.
+    /// Makes one attempt.
     pub(crate) async fn send(
         &self,
         call: &Call,
@@ -65,7 +65,7 @@ impl Transport {
             };
             (call.error(kind), failure)
         };
-        // What cannot be sent now cannot be sent later.
+        // Retries can't help: the headers will be invalid again.
         let headers = headers(call, token).map_err(|error| (error, Failure::Status(400, None)))?;
         let mut request = self.client.request(call.method.clone(), address(call, base)).headers(headers);
         if let Some(body) = &call.body {
@@ -103,7 +103,7 @@ impl Transport {
     }
 }
 
-/// The address of a call below that of its service.
+/// URL of a call, relative to the URL of its service.
 fn address(call: &Call, base: &Url) -> Url {
     let mut url = base.clone();
     if let Ok(mut parts) = url.path_segments_mut() {
@@ -140,7 +140,7 @@ fn headers(call: &Call, token: Option<&SecretString>) -> Result<HeaderMap, Error
     Ok(headers)
 }
 
-/// The request's identifier in the service's logs.
+/// Identifier of the request in the service's logs.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     let names = ["x-openstack-request-id", "x-compute-request-id"];
     let id = names.iter().find_map(|name| headers.get(*name))?.to_str().ok()?;
@@ -148,7 +148,7 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     plain.then(|| id.to_owned())
 }
 
-/// Why, in the words of the innermost cause, which is the one that says so.
+/// Message of the innermost cause, which is the most specific.
 fn reason(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {

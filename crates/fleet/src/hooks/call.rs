@@ -1,4 +1,4 @@
-//! Calling a hook: running a program, or sending a request. Neither is trusted to end, or to say little.
+//! Calls hooks: runs a program or sends a request. A hook is trusted neither to end nor to limit its output.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -28,8 +28,8 @@ use serde_json::Value;
 use super::config::{HookConfig, HooksError, Moment, SecretHeader};
 use crate::{FleetError, HookedCall, LeaseFacts, Machine, OperationKey};
 
-/// Longest text that a program gets as an environment variable, in bytes. The kernel starts no program with a variable of
-/// 128 KiB. Longer texts are in the JSON only.
+/// Maximum length of an environment variable for a program, in bytes. The kernel can't start a program with a
+/// variable of 128 KiB. Longer texts are in the JSON only.
 const LONGEST_VARIABLE: usize = 64 * 1024;
 
 /// Hooks that a call can run, one after another.
@@ -60,25 +60,25 @@ fn moments(call: HookedCall) -> &'static [Moment] {
     }
 }
 
-/// What is to be called when.
+/// The configured hooks and the running calls.
 #[derive(Debug)]
 pub(super) struct Hooks {
     by_moment: BTreeMap<Moment, Hook>,
-    /// More variables that programs get.
+    /// Names of additional variables for programs.
     pass_environment: Vec<String>,
     running: Mutex<BTreeMap<u64, RunningHook>>,
 }
 
-/// A hook that was called and has not answered.
+/// A hook that was called and hasn't returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningHook {
-    /// Its moment, and its host if there is one: `on_hold of node1`.
+    /// Moment, and host if there is one: `on_hold of node1`.
     pub name: String,
-    /// When it is given up.
+    /// End of the hook's time limit.
     pub until: Timestamp,
 }
 
-/// Notes that a hook runs, as long as this value exists.
+/// Lists a hook as running until dropped.
 struct Running<'a> {
     hooks: &'a Hooks,
     number: u64,
@@ -102,7 +102,7 @@ pub(super) enum Kind {
     Webhook { client: Client, url: Url, secret: Option<SecretHeader> },
 }
 
-/// What a hook is told.
+/// Data that a hook receives.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Subject {
     pub(super) host: Option<u64>,
@@ -167,7 +167,7 @@ impl Subject {
         Self { guest: Some(guest.to_string()), ..self }
     }
 
-    /// Whether what it had is kept once it was preempted.
+    /// Sets whether the guest's state is kept after preemption.
     pub(super) fn kept(self, keep: bool) -> Self {
         Self { end_state: keep.then_some(EndState::Stop.name()), ..self }
     }
@@ -193,8 +193,9 @@ impl Subject {
         Self { to_host: Some(machine.id.0), to_host_name: Some(machine.name.clone()), ..self }
     }
 
-    /// Under which claim it is, and what is known of the lease. To be said last: it may be about another lease than the
-    /// one that the claim is for, whose hand-over was begun.
+    /// Adds the claim and facts of the lease. Must be called last: the subject can be about another lease
+    /// than the claim's, if a handover to the other lease was begun. Then the facts don't apply and are left
+    /// out.
     pub(super) fn under(self, key: &OperationKey) -> Self {
         let lease_of_key = key.lease.map(|lease| lease.to_string());
         let own = self.lease.is_none() || self.lease == lease_of_key;
@@ -206,7 +207,7 @@ impl Subject {
         }
     }
 
-    /// What an instance is like is its own.
+    /// Adds facts of the lease. Project, user and size of an instance take precedence.
     fn with(self, facts: &LeaseFacts) -> Self {
         let about = |id: &ReservationId| self.reservation.as_ref() == Some(&id.to_string());
         let terms = facts.reservation.as_ref().filter(|(id, _)| about(id)).map(|(_, terms)| terms);
@@ -233,10 +234,10 @@ impl Subject {
         }
     }
 
-    /// Environment variables that tell the most important.
+    /// Environment variables with the most important fields.
     fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
         let number = |number: Option<u64>| number.map(|number| number.to_string());
-        // A variable ends at a zero byte, and no program is started with one in it.
+        // A variable ends at a NUL byte, and the kernel starts no program with one in a variable.
         let chosen = |text: &Option<String>| text.as_ref().map(|text| text.replace('\0', " "));
         let property = |name: &str| {
             let text = self.properties.as_ref().and_then(|properties| properties.get(name)?.as_str());
@@ -284,7 +285,7 @@ impl Hooks {
         if let Some(name) = pass_environment.iter().find(|name| !can_be_passed_on(name)) {
             return Err(HooksError::Variable(name.clone()));
         }
-        // Fails only if a provider was installed before; it is the same one.
+        // Fails only if a provider was installed before, which is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let hook = |(moment, hook): (&Moment, &HookConfig)| {
             Ok((*moment, Hook { kind: kind(*moment, hook)?, time_limit: hook.time_limit(*moment)? }))
@@ -297,7 +298,6 @@ impl Hooks {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hooks that were called and have not answered.
     pub(super) fn running_hooks(&self) -> Vec<RunningHook> {
         self.running().values().cloned().collect()
     }
@@ -312,7 +312,7 @@ impl Hooks {
         Running { hooks: self, number }
     }
 
-    /// Further variables of the service's environment that the configuration passes on to programs.
+    /// Additional variables of the service's environment that the configuration passes to programs.
     fn passed_on(&self) -> impl Iterator<Item = (&str, OsString)> {
         let names = self.pass_environment.iter().map(String::as_str);
         names.filter_map(|name| Some((name, std::env::var_os(name)?)))
@@ -323,12 +323,11 @@ impl Hooks {
         moments(call).iter().filter_map(|moment| self.by_moment.get(moment)).map(|hook| hook.time_limit).sum()
     }
 
-    /// Whether something is called then.
     pub(super) fn has(&self, moment: Moment) -> bool {
         self.by_moment.contains_key(&moment)
     }
 
-    /// Calls what is to be called then; what it says. A moment without a hook says nothing.
+    /// Calls the moment's hook and returns its output, which is empty if there is no hook.
     pub(super) async fn call(&self, moment: Moment, subject: &Subject) -> Result<Vec<u8>, FleetError> {
         let Some(hook) = self.by_moment.get(&moment) else { return Ok(Vec::new()) };
         let told = serde_json::to_vec(&Told { moment, subject });
@@ -356,9 +355,9 @@ impl Hooks {
     }
 }
 
-/// Whether programs may get a variable of the service's environment.
+/// Whether the configuration can pass a variable of the service's environment to programs.
 pub(super) fn can_be_passed_on(name: &str) -> bool {
-    // Settings of the service begin with `ALLOT_`, the database's password among them.
+    // The service's own settings start with `ALLOT_`, including the password of the database.
     !name.is_empty() && !name.contains(['=', '\0']) && !name.starts_with("ALLOT_")
 }
 
@@ -396,7 +395,7 @@ pub(super) fn kind(moment: Moment, config: &HookConfig) -> Result<Kind, HooksErr
 }
 
 fn client(authorities: Option<&Path>) -> Result<Client, String> {
-    // Who redirects is not who was configured, and would get the secret.
+    // A redirect leads to a server that isn't configured and would receive the secret.
     let mut builder = Client::builder().redirect(Policy::none());
     if let Some(path) = authorities {
         let wrong = |message: String| format!("authorities_file: {}: {message}", path.display());
@@ -447,7 +446,7 @@ pub(super) fn value_of(secret: &SecretHeader) -> io::Result<HeaderValue> {
     Ok(value)
 }
 
-/// What is at the bottom of an error: "connection refused".
+/// Innermost cause of an error, such as "connection refused".
 fn innermost(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
     causes.last().map_or_else(|| error.to_string(), ToString::to_string)

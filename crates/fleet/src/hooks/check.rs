@@ -1,4 +1,4 @@
-//! What the hook `check` says.
+//! Parses the output of the hook `check`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::site::Site;
 struct Answer {
     #[serde(default = "yes")]
     healthy: bool,
-    /// `None` if the machine says nothing about them.
+    /// `None` if the hook doesn't report guests.
     #[serde(default)]
     guests: Option<Vec<AnsweredGuest>>,
     #[serde(default)]
@@ -66,7 +66,7 @@ struct AnsweredGuest {
     movable: Option<AnsweredMobility>,
 }
 
-/// What it takes to move a guest.
+/// Requirements and cost of moving a guest.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct AnsweredMobility {
@@ -99,7 +99,8 @@ enum AnsweredOwner {
     Other,
 }
 
-/// Reads what `check` said of a host. Silence means that it works and that nothing is known to run there.
+/// Parses the output of `check` for a host. No output means that the host works and that no guests are known
+/// to run there.
 pub(super) fn read(said: &[u8], record: &Record) -> Result<Seen, serde_json::Error> {
     if said.trim_ascii().is_empty() {
         return Ok(Seen::default());
@@ -108,7 +109,7 @@ pub(super) fn read(said: &[u8], record: &Record) -> Result<Seen, serde_json::Err
     let guest = |guest: AnsweredGuest| {
         let owner = match guest.owner {
             AnsweredOwner::Preemptible => GuestOwner::Preemptible,
-            // Of whom it is not known is not touched.
+            // A guest of an unknown lease isn't touched.
             AnsweredOwner::Lease => {
                 guest.lease.or_else(|| holder(record)).map_or(GuestOwner::Other, GuestOwner::Lease)
             }
@@ -124,7 +125,7 @@ pub(super) fn read(said: &[u8], record: &Record) -> Result<Seen, serde_json::Err
     Ok(Seen { health, guests, reports_guests, powered: answer.power.map(Powered::from) })
 }
 
-/// The lease that has the host, or all slots that were granted there.
+/// The lease that holds the host, or that has all granted slots on it.
 fn holder(record: &Record) -> Option<LeaseId> {
     if let Site::Held { lease, .. } = record.site {
         return lease;

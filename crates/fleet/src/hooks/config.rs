@@ -1,5 +1,5 @@
-//! The configuration of a rack without a cloud: which machines there are, and what to call when they change
-//! hands. Read by serde, so from TOML or JSON.
+//! Configuration of a rack without a cloud: its machines, and the hooks that hand them over. Deserialized
+//! from TOML or JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,30 +14,30 @@ use thiserror::Error;
 
 use crate::{Machine, Network, StateError, Subnet};
 
-/// How long a hook may take if it does not say.
+/// Default time limit of a hook.
 const TIME_LIMIT_SECONDS: u64 = 60;
 
-/// The same for [`Moment::Check`]: whoever looks at the machines waits for the slowest.
+/// Default time limit of [`Moment::Check`], which is shorter because an observation waits for the slowest
+/// check.
 const CHECK_TIME_LIMIT_SECONDS: u64 = 10;
 
-/// The longest time that a hook may take: a week.
+/// Longest time limit of a hook: one week.
 const LONGEST_TIME_LIMIT_SECONDS: u64 = 7 * 24 * 60 * 60;
 
-/// The configuration.
+/// Configuration of a rack.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HooksConfig {
-    /// Where the driver keeps what it knows of the machines.
+    /// File for the driver's knowledge of the machines.
     pub state_file: PathBuf,
-    /// The machines.
     pub hosts: Vec<HostConfig>,
-    /// Networks that floating IPs may come from.
+    /// Networks that can provide floating IPs.
     #[serde(default)]
     pub networks: Vec<NetworkConfig>,
-    /// Names of environment variables of the service that programs get.
+    /// Names of the service's environment variables to pass to programs.
     #[serde(default)]
     pub pass_environment: Vec<String>,
-    /// What to call when. A moment without a hook passes without one.
+    /// Hooks by moment. A moment without a hook succeeds at once.
     #[serde(default)]
     pub hooks: BTreeMap<Moment, HookConfig>,
 }
@@ -46,30 +46,28 @@ pub struct HooksConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostConfig {
-    /// Its number, which must not change.
+    /// Number of the machine, which must not change.
     pub id: u64,
-    /// Its name.
     pub name: String,
-    /// Virtual CPUs that instances may use.
+    /// Virtual CPUs available to instances.
     pub vcpus: u32,
-    /// Memory that instances may use, MiB.
+    /// Memory available to instances, MiB.
     pub memory_mib: u32,
-    /// Disk that instances may use, GiB.
+    /// Disk available to instances, GiB.
     #[serde(default)]
     pub disk_gib: u32,
-    /// Other resources by Placement's class.
+    /// Other resources by Placement's resource class.
     #[serde(default)]
     pub other_resources: BTreeMap<String, u64>,
-    /// Traits, by Placement's names.
+    /// Placement's trait names.
     #[serde(default)]
     pub traits: BTreeSet<String>,
-    /// The CPU's description.
     #[serde(default)]
     pub cpu_info: String,
-    /// The hypervisor: `QEMU`.
+    /// For example `QEMU`.
     #[serde(default)]
     pub hypervisor_type: String,
-    /// Its version as a number: `2010001`.
+    /// Hypervisor version as a number: `2010001`.
     #[serde(default)]
     pub hypervisor_version: u64,
     /// Empty if unknown.
@@ -81,9 +79,7 @@ pub struct HostConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkConfig {
-    /// Its identifier.
     pub id: String,
-    /// Its subnets.
     pub subnets: Vec<SubnetConfig>,
 }
 
@@ -91,63 +87,61 @@ pub struct NetworkConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubnetConfig {
-    /// Its identifier.
     pub id: String,
-    /// `203.0.113.0/24`.
+    /// For example `203.0.113.0/24`.
     pub cidr: String,
-    /// Its gateway.
     #[serde(default)]
     pub gateway: Option<IpAddr>,
-    /// Ranges that others take addresses from, first and last.
+    /// Ranges that are allocated outside the service: first and last address.
     #[serde(default)]
     pub allocation_pools: Vec<(IpAddr, IpAddr)>,
 }
 
-/// When something is called.
+/// Event that calls a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
-    /// A host becomes one that may be leased.
+    /// A host becomes leasable.
     OnAdopt,
-    /// A host is not one any more.
+    /// A host is no longer leasable.
     OnAbandon,
-    /// A reservation gets the first of what it asks for.
+    /// A reservation gets its first resource.
     OnPrepare,
-    /// The last of it was taken back.
+    /// A reservation has lost its last resource.
     OnFinish,
-    /// No new guest may start on a host.
+    /// New guests must not start on a host.
     OnFence,
-    /// Preemptible guests may start there again.
+    /// Preemptible guests can start on the host again.
     OnUnfence,
-    /// A host goes to a project.
+    /// A host is handed to a project.
     OnHold,
     /// A host is taken back from a project.
     OnRelease,
-    /// A project may use so many slots of a host.
+    /// A project gets slots on a host.
     OnGrant,
-    /// A project may not use any slots of it.
+    /// A project loses all slots on a host.
     OnWithdraw,
-    /// A project may use an address.
+    /// A project gets an address.
     OnAssign,
-    /// A project may not use an address any more.
+    /// A project loses an address.
     OnUnassign,
-    /// The guest of an instance is started.
+    /// An instance's guest is started.
     OnStart,
     /// A guest is asked to shut down.
     OnStop,
-    /// A guest that was asked to shut down may stay.
+    /// A guest that was asked to shut down can stay.
     OnResume,
-    /// A guest is moved to another host while it runs.
+    /// A guest is live-migrated to another host.
     OnMigrate,
     /// A guest is deleted.
     OnDelete,
-    /// Images are made of a reservation's guests on a host.
+    /// Images of a reservation's guests on a host are made.
     OnSnapshot,
     /// A host is switched on.
     OnPowerOn,
-    /// A host is switched off that nobody needs.
+    /// An unused host is switched off.
     OnPowerOff,
-    /// What runs on a host, and does it work? The answer is JSON: see [`crate::hooks`].
+    /// A host's health and guests are observed. The response is JSON: see [`crate::hooks`].
     Check,
 }
 
@@ -179,24 +173,23 @@ impl fmt::Display for Moment {
     }
 }
 
-/// What is called: a program or a web hook.
+/// A hook: a program or a web hook.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HookConfig {
-    /// A program with its arguments.
+    /// A program and its arguments.
     #[serde(default)]
     pub exec: Option<Vec<String>>,
-    /// The address of a web hook.
+    /// URL of a web hook.
     #[serde(default)]
     pub webhook: Option<String>,
-    /// How long it may take; 60 if not given, for checks 10.
+    /// Default 60, or 10 for `check`.
     #[serde(default)]
     pub time_limit_seconds: Option<u64>,
-    /// A header of the web hook's request whose value is secret.
+    /// Header with a secret value for the web hook's request.
     #[serde(default)]
     pub secret_header: Option<SecretHeader>,
-    /// Certificates of the authorities that the web hook's certificate may be signed by, as PEM; those of the
-    /// system if not given.
+    /// CA certificates (PEM) that can sign the web hook's certificate; the system's if `None`.
     #[serde(default)]
     pub authorities_file: Option<PathBuf>,
 }
@@ -205,85 +198,76 @@ pub struct HookConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SecretHeader {
-    /// Its name: `Authorization`.
+    /// For example `Authorization`.
     pub name: String,
-    /// A file with its value, which is read for every request.
+    /// File with the value, read for every request.
     pub file: PathBuf,
 }
 
-/// Why there is no such fleet.
+/// Error in the configuration of a rack.
 #[derive(Debug, Error)]
 pub enum HooksError {
-    /// Two machines of one number or name.
+    /// Two machines have the same number or name.
     #[error("hosts: {what} occurs twice")]
     Twice {
-        /// Position of the second one in the list, from 0.
+        /// Position of the second machine in the list, from 0.
         position: usize,
-        /// Its name or number.
+        /// Repeated name or number.
         what: String,
     },
-    /// A subnet's address range is none.
+    /// The address range of a subnet is invalid.
     #[error("networks: subnet {subnet}: {cidr:?} is not an address and a number of leading bits")]
     Cidr {
-        /// Positions of the network, and of the subnet in it, from 0.
+        /// Positions of the network and, in it, of the subnet, from 0.
         position: (usize, usize),
-        /// Which subnet.
+        /// Identifier of the subnet.
         subnet: String,
-        /// What it says.
+        /// The invalid text.
         cidr: String,
     },
-    /// A hook is neither a program nor a web hook, or both.
+    /// A hook has neither a program nor a web hook, or has both.
     #[error("hooks.{0}: give either exec, with a program, or webhook")]
     Kind(Moment),
-    /// A variable that no program can get, or that programs must not get.
+    /// The name of the variable is invalid, or is reserved for the service.
     #[error(
         "pass_environment: {0:?} is not the name of a variable that can be passed on; those of ALLOT_ are set for each hook"
     )]
     Variable(String),
-    /// A variable that the service doesn't have, so programs won't get it.
+    /// The service doesn't have the variable, so programs won't get it.
     #[error("pass_environment: {0} is not set in the environment")]
     Unset(String),
-    /// A hook that may take no time at all, or longer than a week.
+    /// The time limit of a hook is zero or longer than a week.
     #[error("hooks.{0}: time_limit_seconds must be at least 1 and at most {max}", max = LONGEST_TIME_LIMIT_SECONDS)]
     TimeLimit(Moment),
-    /// What only a web hook can have.
+    /// A program has a key that only applies to web hooks.
     #[error("hooks.{0}: {1} goes with webhook only")]
     WebhookOnly(Moment, &'static str),
-    /// A web hook that cannot be called.
+    /// A web hook can't be called.
     #[error("hooks.{moment}: {message}")]
-    Webhook {
-        /// Which hook.
-        moment: Moment,
-        /// What is wrong.
-        message: String,
-    },
-    /// A program that can't be started.
+    Webhook { moment: Moment, message: String },
+    /// A program can't be started.
     #[error("hooks.{moment}: {program}: {reason}")]
     Program {
-        /// The hook.
         moment: Moment,
-        /// The program, as configured.
+        /// Program as configured.
         program: String,
-        /// Why.
         reason: &'static str,
     },
     /// The value of a web hook's secret header can't be read.
     #[error("hooks.{moment}: secret_header: {path}: {reason}")]
     Secret {
-        /// The hook.
         moment: Moment,
-        /// The file that should have it.
+        /// File that should have the value.
         path: PathBuf,
-        /// Why.
         reason: String,
     },
-    /// The driver's own file.
+    /// The driver's state file can't be used.
     #[error("state_file: {0}")]
     State(#[from] StateError),
 }
 
 impl HooksError {
-    /// Path of the wrong value in the configuration: keys, and positions in lists.
+    /// Path of the invalid value in the configuration: keys, and positions in lists.
     pub fn path(&self) -> Vec<String> {
         let hook = |moment: &Moment, key: &[&str]| {
             let path = ["hooks".to_owned(), moment.to_string()];
@@ -318,7 +302,6 @@ impl HookConfig {
 }
 
 impl HooksConfig {
-    /// The machines.
     pub(super) fn machines(&self) -> Result<BTreeMap<HostId, Machine>, HooksError> {
         match self.repeated_hosts().into_iter().next() {
             Some(repeated) => Err(repeated),
@@ -326,7 +309,7 @@ impl HooksConfig {
         }
     }
 
-    /// Hosts with the name or the number of an earlier one.
+    /// Errors of hosts with the name or number of an earlier host.
     pub(super) fn repeated_hosts(&self) -> Vec<HooksError> {
         let mut found = Vec::new();
         let (mut names, mut ids) = (BTreeSet::new(), BTreeSet::new());
@@ -341,7 +324,6 @@ impl HooksConfig {
         found
     }
 
-    /// The networks.
     pub(super) fn networks(&self) -> Result<Vec<Network>, HooksError> {
         let network = |(position, network): (usize, &NetworkConfig)| {
             let subnets = network.subnets.iter().enumerate();
@@ -352,7 +334,7 @@ impl HooksConfig {
         self.networks.iter().enumerate().map(network).collect()
     }
 
-    /// Subnets whose range of addresses is wrong.
+    /// Errors of subnets with an invalid address range.
     pub(super) fn wrong_subnets(&self) -> Vec<HooksError> {
         let networks = self.networks.iter().enumerate();
         let wrong = networks.flat_map(|(position, network)| {
@@ -385,7 +367,7 @@ impl HostConfig {
 }
 
 impl SubnetConfig {
-    /// `position` is that of the network, and of the subnet in it.
+    /// `position` is the position of the network and, in it, of the subnet.
     fn subnet(&self, position: (usize, usize)) -> Result<Subnet, HooksError> {
         let cidr = self.cidr.split_once('/').and_then(|(address, bits)| {
             let address: IpAddr = address.parse().ok()?;

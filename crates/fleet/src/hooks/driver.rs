@@ -1,4 +1,4 @@
-//! The rack as a driver.
+//! Implements the driver traits for a rack.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,12 +24,13 @@ use crate::{
 type Answer = Result<Outcome, FleetError>;
 
 impl HooksFleet {
-    /// Waits until nobody else is at work on the host.
+    /// Waits for exclusive access to the host.
     async fn turn(&self, host: HostId) -> Result<HostTurn, FleetError> {
         self.shared.host_turn(host).await
     }
 
-    /// The guest's owner, if it was seen there and is one that may be touched at all.
+    /// Owner of a guest; `None` if the last check didn't see it on an adopted host. Refused for
+    /// [`GuestOwner::Other`], which must not be touched.
     fn owner(&self, host: HostId, guest: GuestId) -> Result<Option<GuestOwner>, FleetError> {
         let ledger = self.ledger();
         let record = ledger.hosts.get(&host).filter(|record| record.site != Site::Elsewhere);
@@ -42,7 +43,7 @@ impl HooksFleet {
         }
     }
 
-    /// Whether the guest of that instance may be started there.
+    /// Whether the instance's guest can start on the host.
     fn may_have(&self, host: HostId, instance: &Instance) -> bool {
         match instance.kind {
             InstanceKind::Reserved { lease, reservation } => {
@@ -73,8 +74,8 @@ impl HooksFleet {
 #[async_trait]
 impl Inventory for HooksFleet {
     async fn machines(&self) -> Result<Vec<Machine>, FleetError> {
-        // Hosts that may not be leased are not watched. One with guests is looked at again: they may be gone, and then it
-        // can be taken on.
+        // Hosts that aren't adopted are checked only until they are known to be empty: once their guests are
+        // gone, they can be adopted.
         let unknown: Vec<HostId> = {
             let ledger = self.ledger();
             let known = |host: &HostId| {
@@ -288,7 +289,7 @@ impl Guests for HooksFleet {
             return Ok(Outcome::Done);
         }
         self.require(Moment::OnDelete)?;
-        // Whether it is there is not asked: it may have been started since the last look.
+        // Called even for an unknown guest, which may have started since the last check.
         self.call(Moment::OnDelete, self.subject(host).guest(guest), key).await?;
         Ok(Outcome::Done)
     }

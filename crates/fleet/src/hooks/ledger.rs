@@ -1,5 +1,5 @@
-//! What the driver knows of its machines. Written down before a hook is called, so that after a crash it is known
-//! what may have been done, and after it has succeeded.
+//! The driver's knowledge of its machines. It is saved before a hook is called, so that possible effects are
+//! known after a crash, and again after the hook succeeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,29 +16,27 @@ use crate::saved::{by_id, id, id_or_none};
 use crate::site::Site;
 use crate::{Keeper, Machine, UNCERTAIN};
 
-/// What only one at a time is at work on.
+/// A part of the fleet that only one task of one service can change at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// A host.
     Host(HostId),
-    /// All addresses.
+    /// All floating IPs.
     Addresses,
-    /// For which store they are handed over.
+    /// The store that the fleet belongs to.
     Keeper,
-    /// Some of the reservations: those of that [share](Part::of).
+    /// The reservations of a [share](Part::of).
     Reservations(u8),
 }
 
-/// Reservations are prepared and finished in so many shares at once.
+/// Number of shares of reservations. Reservations of different shares are prepared and finished concurrently.
 const SHARES: u8 = 16;
 
 impl Part {
-    /// The share that the reservation is in.
+    /// Share of a reservation.
     pub(super) fn of(reservation: ReservationId) -> Self {
         Self::Reservations((reservation.0 % u128::from(SHARES)) as u8)
     }
 
-    /// All shares of reservations.
     pub(super) fn shares() -> impl Iterator<Item = Self> {
         (0..SHARES).map(Self::Reservations)
     }
@@ -55,13 +53,13 @@ impl fmt::Display for Part {
     }
 }
 
-/// Everything.
+/// The complete state of a rack.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Ledger {
-    /// Counts changes since the start.
+    /// Number of changes since the start of the process.
     #[serde(skip)]
     pub(super) version: u64,
-    /// What was changed here and is not written yet.
+    /// Changes by this process that aren't in the file yet.
     #[serde(skip)]
     pub(super) changed: BTreeSet<Part>,
     #[serde(with = "by_id")]
@@ -73,78 +71,77 @@ pub(super) struct Ledger {
     pub(super) prepared: BTreeMap<ReservationId, bool>,
     #[serde(skip)]
     pub(super) fences: Fences,
-    /// For which store it was changed last.
     #[serde(default)]
     pub(super) keeper: Keeper,
 }
 
-/// A host.
+/// Saved state of a host, and its last check.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) site: Site,
     /// `on_adopt` was begun and has not succeeded.
     #[serde(default)]
     pub(super) begun_adopt: bool,
-    /// It is fenced as far as the planner goes, but `on_fence` or `on_unfence` was begun and did not succeed.
+    /// `on_fence` or `on_unfence` was begun and has not succeeded. Fenced in the planner's view.
     pub(super) uncertain_fence: bool,
-    /// `on_hold` was begun for them and has not succeeded.
+    /// Reservation for which `on_hold` was begun and has not succeeded.
     pub(super) begun_hold: Option<Handed>,
-    /// `on_release` was begun for whom it is held and has not succeeded.
+    /// `on_release` was begun for the holder and has not succeeded.
     #[serde(default)]
     pub(super) begun_release: bool,
     #[serde(with = "by_id")]
     pub(super) slots: BTreeMap<ReservationId, Granted>,
-    /// Guests that were asked to shut down.
+    /// Guests that were asked to shut down, and the time.
     #[serde(with = "by_id")]
     pub(super) stopping: BTreeMap<GuestId, Timestamp>,
-    /// It was switched off.
+    /// The host was switched off.
     #[serde(default)]
     pub(super) off: bool,
-    /// What the last check said.
+    /// Result of the last check.
     #[serde(skip)]
     pub(super) seen: Option<Seen>,
 }
 
-/// To whom something is handed.
+/// Reservation that a host or an address is handed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Handed {
     #[serde(with = "id")]
     pub(super) reservation: ReservationId,
     #[serde(with = "id_or_none")]
     pub(super) lease: Option<LeaseId>,
-    /// The hook has succeeded.
+    /// Whether the hook has succeeded.
     pub(super) certain: bool,
 }
 
-/// Slots.
+/// Slots of a host that a reservation can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Granted {
     #[serde(with = "id_or_none")]
     pub(super) lease: Option<LeaseId>,
-    /// 0 while it is not certain: then they are granted again, or withdrawn.
+    /// 0 until a hook succeeds, so that slots are granted again or withdrawn.
     pub(super) count: u32,
 }
 
-/// What was seen on a host.
+/// Result of a check.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     pub(super) health: Health,
     pub(super) guests: BTreeMap<GuestId, SeenGuest>,
-    /// Whether the check says what runs there.
+    /// Whether the check reports guests at all.
     pub(super) reports_guests: bool,
-    /// Whether it has power, if the check says so.
+    /// `None` if the check doesn't report power.
     pub(super) powered: Option<Powered>,
 }
 
 impl Seen {
-    /// The machine as it was seen.
+    /// The machine with the checked health and guests.
     pub(super) fn on(&self, machine: &Machine) -> Machine {
         let guests = self.guests.iter().map(|(id, guest)| (*id, guest.name.clone())).collect();
         Machine { health: self.health, guests, ..machine.clone() }
     }
 }
 
-/// A guest that was seen.
+/// A guest in the result of a check.
 #[derive(Clone, Debug)]
 pub(super) struct SeenGuest {
     pub(super) name: String,
@@ -155,8 +152,8 @@ pub(super) struct SeenGuest {
 }
 
 impl Ledger {
-    /// Takes over what another service has written, but for what is being changed here. What was seen is not
-    /// written, and stays.
+    /// Merges the state that another service has written, except for parts with unsaved changes. Results of
+    /// checks stay, because they aren't saved.
     pub(super) fn take_in(&mut self, theirs: Self) {
         for (host, record) in theirs.hosts {
             if !self.changed.contains(&Part::Host(host)) {
@@ -180,7 +177,7 @@ impl Ledger {
 }
 
 impl Record {
-    /// As the planner sees it, if it was taken on.
+    /// The planner's view; `None` if the host was not adopted.
     pub(super) fn observed(&self) -> Option<ObservedHost> {
         let seen = self.seen.as_ref();
         let guest = |(id, guest): (&GuestId, &SeenGuest)| Guest {
@@ -210,12 +207,12 @@ impl Record {
         })
     }
 
-    /// As it was switched last.
+    /// Power according to the last switch.
     fn powered(&self) -> Powered {
         if self.off { Powered::Off } else { Powered::On }
     }
 
-    /// Notes what a check has found. Without an answer the guests are those seen last.
+    /// Records the result of a check. `None` is a failed check, after which the last known guests stay.
     pub(super) fn note(&mut self, seen: Option<Seen>) {
         if let Some(seen) = seen {
             self.stopping.retain(|guest, _| seen.guests.contains_key(guest));
@@ -228,7 +225,7 @@ impl Record {
 }
 
 impl Handed {
-    /// Whose the planner is to think it is.
+    /// The reservation that the planner sees as the holder.
     pub(super) fn holder(&self) -> ReservationId {
         if self.certain { self.reservation } else { UNCERTAIN }
     }

@@ -1,4 +1,4 @@
-//! Checks a configuration of hooks without calling any.
+//! Checks a configuration of hooks without calling any hook.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::power::PowerConfig;
 use crate::state_file::StateLog;
 
 impl HooksConfig {
-    /// Mistakes in the configuration, and what hooks need and is missing. The state file is only read.
+    /// Errors in the configuration, and missing programs, secrets and variables. The state file is only read.
     pub fn mistakes(&self) -> Vec<HooksError> {
         let mut found = self.repeated_hosts();
         found.extend(self.wrong_subnets());
@@ -20,26 +20,26 @@ impl HooksConfig {
         found
     }
 
-    /// Programs, secrets and variables of the environment that hooks need and that are missing now.
+    /// Programs, secrets and environment variables that hooks need and that are missing now.
     pub fn missing(&self) -> Vec<HooksError> {
         missing(&self.hooks, &self.pass_environment)
     }
 }
 
 impl PowerConfig {
-    /// The same for hooks that switch machines.
+    /// Errors in the configuration, and missing programs, secrets and variables.
     pub fn mistakes(&self) -> Vec<HooksError> {
         mistakes(&self.by_moment(), &self.pass_environment)
     }
 
-    /// The same for hooks that switch machines.
+    /// Programs, secrets and environment variables that hooks need and that are missing now.
     pub fn missing(&self) -> Vec<HooksError> {
         missing(&self.by_moment(), &self.pass_environment)
     }
 }
 
 fn mistakes(hooks: &BTreeMap<Moment, HookConfig>, pass_environment: &[String]) -> Vec<HooksError> {
-    // Fails only if a provider was installed before; it is the same one.
+    // Fails only if a provider was installed before, which is the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let variables = pass_environment.iter().filter(|name| !can_be_passed_on(name));
     let mut found: Vec<HooksError> = variables.cloned().map(HooksError::Variable).collect();

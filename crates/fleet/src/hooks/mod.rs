@@ -1,7 +1,7 @@
-//! A rack without a cloud: programs that are run, or web hooks that are called, when a host changes hands.
+//! A rack without a cloud: each handover of a host runs programs or calls web hooks.
 //!
-//! Which machines there are and what is called when is in the [configuration](HooksConfig). A moment without a
-//! hook passes without one; so the least is `on_hold` and `on_release`. An example, as TOML:
+//! The [configuration](HooksConfig) lists the machines and a hook for each moment. A moment without a hook
+//! succeeds at once, so the minimum is `on_hold` and `on_release`. An example, as TOML:
 //!
 //! ```toml
 //! state_file = "/var/lib/allot/rack.json"
@@ -26,54 +26,67 @@
 //! time_limit_seconds = 5
 //! ```
 //!
-//! **What a hook is told.** A program gets a JSON object on its standard input, a web hook the same by POST:
-//! `moment`, and what applies of the rest (`docs/machines.md` has all fields, and the moments); what does not is null. A
-//! program has most of them in its environment as well: `ALLOT_MOMENT`, `ALLOT_HOST` (the name), `ALLOT_LEASE`.
+//! **Input.** A program reads a JSON object from standard input. A web hook receives the same object by POST.
+//! It has `moment` and all other fields; fields that don't apply are null. `docs/machines.md` lists the
+//! fields and the moments. A program also has most fields in its environment: `ALLOT_MOMENT`, `ALLOT_HOST`
+//! (the name), `ALLOT_LEASE`.
 //!
-//! **What it answers.** A program's status 0 and a web hook's 2xx mean that it is done. Anything else is tried
-//! again later; the last line of what was said is shown as the reason. A hook that takes too long is broken off,
-//! a program killed
-//! with whatever it has started and left in its process group. The limit is 60 seconds if none is given, for checks 10.
+//! **Result.** Status 0 of a program and 2xx of a web hook mean success. Anything else is retried later, and
+//! the last line of the output is shown as the reason. A hook that exceeds its time limit is stopped, and a
+//! program is killed with all of its descendants. The default limit is 60 seconds, or 10 for checks.
 //!
-//! **What it must stand.** Being called again for what is done already: after a crash, a lost answer or a failure
-//! a hook is repeated, never left out. If `on_hold` was begun and the lease does not want the host any more,
-//! `on_release` follows, so that one must stand undoing what was done by half or not at all. If `on_release` was begun
-//! and the lease wants the host after all, it is repeated until it succeeds, and only then `on_hold` follows. After `on_release` the
-//! host is in the free pool; `on_unfence` does not follow. The same goes for `on_prepare` and `on_finish`, which are called
-//! for a reservation as a whole, and for `on_adopt` and `on_abandon`.
+//! **Repetition.** After a crash, a lost response or a failure, a hook is repeated, never skipped. So each
+//! hook must accept being called for work that is already done. If `on_hold` was begun and the lease no
+//! longer wants the host, `on_release` follows. It must be able to undo partial work, or none. If
+//! `on_release` was begun and the lease wants the host again, it is repeated until it succeeds, and only then
+//! `on_hold` follows. After `on_release`, the host is in the free pool; `on_unfence` doesn't follow. The same
+//! rules apply to `on_prepare` and `on_finish`, which are called for a whole reservation, and to `on_adopt`
+//! and `on_abandon`.
 //!
-//! **Several services** that hand over the same machines have the same configuration, and with it the same
-//! `state_file`, on a file system that all of them reach and that has locks (a local one if they run on one
-//! machine). One hook at a time is called for a host, whichever of them calls it. If one dies in the middle, what
-//! its hook still does is not waited for: another one repeats it, perhaps beside it.
+//! **Several services** that hand over the same machines have the same configuration, including the
+//! `state_file`. It must be on a file system that all of them can reach and that supports locks (a local one
+//! if they run on one machine). Only one hook at a time is called for a host, across all services. If a
+//! service dies during a hook, another service repeats the hook without waiting for the first call, so the
+//! two can overlap.
 //!
-//! **`check`** answers on its standard output, or in the body:
-//! `{"healthy": true, "guests": [{"id": UUID, "name": TEXT, "owner": "preemptible"|"lease"|"other", "lease": UUID}]}`.
-//! Everything but `id` and `owner` may be left out; no answer at all means that the host works and nothing runs
-//! there. A lease's guest without a `lease` belongs to whom the host was given. If the check fails, the health of
-//! the host is unknown; that it has failed is said only by `"healthy": false`. Hosts are checked whenever they are
-//! looked at, so it should be quick. Without `check` every host works and is empty. To remove guests takes
-//! `on_stop` and `on_delete` as well.
+//! **`check`** responds on its standard output, or in the body:
 //!
-//! **Instances** that are started through the service (`POST /v1/instances`) take `on_start` and `on_delete`. `on_start`
-//! gets what is to be started, and returns when it is there; `check` reports the guest under the same `id`, as
-//! `"lease"` if a lease is given, as `"preemptible"` if that is the `guest_kind`, else as `"other"`. `on_delete` may come for a guest that is not there.
-//! With `"backfills": UUID` a preemptible one is started on a host of that lease, whose owner lets it.
-//! With `"end_state": "stop"`, which `on_start`, `on_stop` and `on_delete` get for preemptible instances of such classes, what
-//! the guest had is kept when it is off the host. `on_start` with `"resumes": UUID` goes on with what is kept of that guest, and fails
-//! if nothing is; `on_delete` without an end state removes that as well.
+//! ```text
+//! {"healthy": true, "guests": [{"id": UUID, "name": TEXT, "owner": "preemptible"|"lease"|"other", "lease": UUID}]}
+//! ```
 //!
-//! **Moving guests**, of others out of a best-effort lease's way, a lease's own when it ends, or preemptible ones to
-//! another gap, takes `on_migrate`, and that `check` says of them what
-//! they use and what it takes: beside the above `"project": TEXT, "vcpus": 2, "memory_mib": 4096, "disk_gib": 20,
-//! "movable": {}`. Without `movable` a guest stays where it is. In `movable` may be `"copied_disk_gib"` (0: storage that
-//! both hosts reach), `"downtime_ms"`, `"priority"`, `"requires"` (traits) and `"apart"` (groups of which no two guests
-//! may be on one host). `on_migrate` returns when the guest is on its new host.
+//! Only `id` and `owner` are required. No output means that the host works and that its guests are unknown. A
+//! lease's guest without `lease` belongs to the lease that holds the host. If the check fails, the health of
+//! the host is unknown; only `"healthy": false` marks the host as failed. Each observation checks the hosts,
+//! so the hook should be quick. Without `check`, every host counts as working and empty. Removing guests also
+//! requires `on_stop` and `on_delete`.
 //!
-//! **Saving power** takes `on_power_off`, which returns when the host is off, and `on_power_on`, which returns when it
-//! has power and need not wait until it has booted: `check` says `"healthy": true` once it has. While a host is off
-//! or boots, `check` may fail. If it can ask the host's management controller it may say `"power": "on"` or
-//! `"power": "off"` as well; otherwise what was switched last counts.
+//! **Instances** that are started through the service (`POST /v1/instances`) require `on_start` and
+//! `on_delete`. `on_start` receives the instance and returns once its guest is running. `check` reports the
+//! guest under the same `id`: as `"lease"` if a lease was given, as `"preemptible"` if that was the
+//! `guest_kind`, and as `"other"` otherwise. `on_delete` can be called for a guest that doesn't exist. With
+//! `"backfills": UUID`, a preemptible instance starts on a host of that lease, whose owner allows it. With
+//! `"end_state": "stop"`, the guest's state is kept after it leaves the host. `on_start`, `on_stop` and
+//! `on_delete` receive it for preemptible instances of such classes. `on_start` with `"resumes": UUID`
+//! continues from the kept state of that guest, and fails if there is none. `on_delete` without an end state
+//! deletes the kept state, too.
+//!
+//! **Moving guests** requires `on_migrate`. Guests of other projects are moved out of the way of a
+//! best-effort lease, a lease's own guests at its end, and preemptible guests to another gap. In addition,
+//! `check` must report the usage and mobility of such guests:
+//!
+//! ```text
+//! "project": TEXT, "vcpus": 2, "memory_mib": 4096, "disk_gib": 20, "movable": {}
+//! ```
+//!
+//! A guest without `movable` can't be moved. Optional fields of `movable` are `"copied_disk_gib"` (0: both
+//! hosts can reach the storage), `"downtime_ms"`, `"priority"`, `"requires"` (traits) and `"apart"` (groups
+//! of which no two guests can be on one host). `on_migrate` returns once the guest is on its new host.
+//!
+//! **Saving power** requires `on_power_off`, which returns once the host is off, and `on_power_on`, which
+//! returns once the host has power. It needn't wait for the boot: `check` reports `"healthy": true` after
+//! that. While a host is off or boots, `check` may fail. If `check` can ask the host's management controller,
+//! it can also report `"power": "on"` or `"power": "off"`. Otherwise, the last switch counts.
 
 mod call;
 mod check;
@@ -110,10 +123,10 @@ use self::shared::{HostTurn, Shared};
 use crate::site::Site;
 use crate::{FleetError, Machine, Network, OperationKey, Outcome};
 
-/// So many hosts are checked at once.
+/// Maximum number of concurrent checks.
 const CHECKS_AT_ONCE: usize = 16;
 
-/// A fleet whose machines change hands by hooks.
+/// A fleet whose machines are handed over by hooks.
 pub struct HooksFleet {
     clock: Arc<dyn Clock>,
     machines: BTreeMap<HostId, Machine>,
@@ -130,8 +143,8 @@ impl fmt::Debug for HooksFleet {
 }
 
 impl HooksFleet {
-    /// The fleet of that configuration, as its file says. A host that is not configured any more is not there;
-    /// what is known of it stays in the file.
+    /// Opens the fleet with the state from its file. A host that is no longer configured isn't part of the
+    /// fleet, but its state stays in the file.
     pub fn open(config: &HooksConfig, clock: Arc<dyn Clock>) -> Result<Self, HooksError> {
         let machines = config.machines()?;
         let networks = config.networks()?;
@@ -144,7 +157,7 @@ impl HooksFleet {
         self.shared.ledger()
     }
 
-    /// Changes what is known of a host, and returns when it is written down.
+    /// Changes a host's record. Returns once the change is in the file.
     async fn write_host<T>(
         &self,
         turn: &HostTurn,
@@ -159,7 +172,7 @@ impl HooksFleet {
 
     fn is_late(&self, key: &OperationKey) -> bool {
         let mut ledger = self.ledger();
-        // Written down with what is done under it.
+        // Saved with the next change under this fence.
         ledger.keeper.fence = ledger.keeper.fence.max(key.fence);
         ledger.fences.is_late(key)
     }
@@ -168,7 +181,7 @@ impl HooksFleet {
         self.machines.get(&host).map(Subject::host).unwrap_or_default()
     }
 
-    /// Calls the hook of that moment, if there is one.
+    /// Calls the moment's hook, if there is one.
     async fn call(&self, moment: Moment, subject: Subject, key: &OperationKey) -> Result<(), FleetError> {
         self.hooks.call(moment, &subject.under(key)).await.map(drop)
     }
@@ -211,7 +224,7 @@ impl HooksFleet {
         Ok(Outcome::Done)
     }
 
-    /// Takes a host back that may have been handed over to another reservation than that.
+    /// Takes the host back from a reservation other than `but`, if a handover to it was begun.
     async fn undo_hold(
         &self,
         turn: &HostTurn,
@@ -277,8 +290,8 @@ impl HooksFleet {
         Ok(Outcome::Done)
     }
 
-    /// Until the hook has succeeded the host counts as one that is being taken back, so that the lease says what
-    /// it waits for, and gets the host only from the beginning if it wants it after all.
+    /// Until the hook succeeds, the host counts as releasing. The lease then shows the host as its reason to
+    /// wait. If the lease wants the host again, the handover starts from the beginning.
     async fn release_host(
         &self,
         turn: &HostTurn,
@@ -348,13 +361,13 @@ impl HooksFleet {
         self.ledger().hosts.get(&host)?.slots.get(&reservation).copied()
     }
 
-    /// Looks at a host, if there is a hook for that, and notes what it sees.
+    /// Checks a host and records the result, if there is a hook for it.
     async fn check(&self, host: HostId) -> Result<Seen, FleetError> {
         if !self.hooks.has(Moment::Check) {
             return Ok(Seen::default());
         }
         let Some(machine) = self.machines.get(&host) else { return Ok(Seen::default()) };
-        // It is never closed.
+        // The semaphore is never closed.
         let _permit = self.checks.acquire().await;
         let said = self.hooks.call(Moment::Check, &Subject::host(machine)).await;
         let mut ledger = self.ledger();
@@ -368,7 +381,7 @@ impl HooksFleet {
         seen
     }
 
-    /// Looks at hosts. Of one that cannot be looked at that is noted.
+    /// Checks hosts. A failed check is recorded as unknown health.
     async fn check_all(&self, hosts: impl Iterator<Item = HostId>) {
         join_all(hosts.map(|host| self.check(host))).await;
     }

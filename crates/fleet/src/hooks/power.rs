@@ -1,4 +1,4 @@
-//! Hooks that switch machines, for fleets that cannot do so by themselves.
+//! Hooks that switch hosts, for fleets without power control of their own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,46 +10,43 @@ use super::call::{Hooks, RunningHook, Subject};
 use super::config::{HookConfig, HooksError, Moment};
 use crate::{FleetError, HookedCall, OperationKey};
 
-/// What is called when a machine is to be switched. Read by serde, so from TOML or JSON.
+/// Hooks that switch hosts. Deserialized from TOML or JSON.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PowerConfig {
-    /// Names of environment variables of the service that programs get.
+    /// Names of the service's environment variables to pass to programs.
     #[serde(default)]
     pub pass_environment: Vec<String>,
-    /// The two hooks.
     pub hooks: PowerHooksConfig,
 }
 
-/// The two hooks.
+/// The two required hooks.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PowerHooksConfig {
-    /// Returns when the machine has power; it may still boot then.
+    /// Returns once the machine has power, which can be before it has booted.
     pub on_power_on: HookConfig,
-    /// Returns when the machine is off.
+    /// Returns once the machine is off.
     pub on_power_off: HookConfig,
 }
 
 impl PowerConfig {
-    /// The hooks by the moments that they are called at.
     pub fn by_moment(&self) -> BTreeMap<Moment, HookConfig> {
         let PowerHooksConfig { on_power_on, on_power_off } = &self.hooks;
         [(Moment::OnPowerOn, on_power_on.clone()), (Moment::OnPowerOff, on_power_off.clone())].into()
     }
 }
 
-/// Hooks that switch machines. Each must stand being called for what is done already.
+/// Switches hosts by calling hooks. Each hook must accept being called for work that is already done.
 #[derive(Debug)]
 pub struct PowerHooks(Hooks);
 
 impl PowerHooks {
-    /// The hooks of that configuration.
     pub fn new(config: &PowerConfig) -> Result<Self, HooksError> {
         Hooks::new(&config.by_moment(), &config.pass_environment).map(Self)
     }
 
-    /// Those that were called and have not answered.
+    /// Hooks that were called and haven't returned.
     pub fn running_hooks(&self) -> Vec<RunningHook> {
         self.0.running_hooks()
     }
@@ -59,7 +56,6 @@ impl PowerHooks {
         self.0.time_for(call)
     }
 
-    /// Switches a host on, or off.
     pub async fn switch(
         &self,
         host: HostId,

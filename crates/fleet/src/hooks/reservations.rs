@@ -1,5 +1,5 @@
-//! The hooks of a reservation as a whole: `on_prepare` before it gets anything, `on_finish` after the last of it was taken
-//! back, one at a time for each reservation.
+//! Hooks for whole reservations: `on_prepare` before a reservation gets its first resource, and `on_finish`
+//! after it has lost its last one. Only one runs at a time for each reservation.
 
 use leases::ids::{FloatingIpId, HostId, LeaseId, ReservationId};
 
@@ -11,18 +11,18 @@ use super::shared::Turn;
 use crate::site::Site;
 use crate::{FleetError, OperationKey};
 
-/// What a reservation is about to get, or has just lost: written down with the reservation as its owner's.
+/// A resource that a reservation is about to get, or has just lost. The ledger has the reservation as its
+/// owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
-    /// A host, or room on it.
+    /// A host, or slots on it.
     Host(HostId),
-    /// An address.
     FloatingIp(FloatingIpId),
 }
 
 impl HooksFleet {
-    /// Prepares the reservation, unless that is done. What it is about to get has to be written down before: that keeps
-    /// others from finishing it.
+    /// Prepares the reservation unless it is prepared. The resource that it is about to get must already be
+    /// in the ledger, which keeps other tasks from finishing the reservation.
     pub(super) async fn prepare(
         &self,
         reservation: ReservationId,
@@ -42,8 +42,9 @@ impl HooksFleet {
         self.shared.write(&turn, set(true)).await
     }
 
-    /// Finishes the reservation if it has nothing but that item, which its hook has taken back. What this returns is to be
-    /// held until it is written down that the item is free: only one can be the last.
+    /// Finishes the reservation if `last` is its only resource, which a hook has taken back. The caller must
+    /// hold the returned turn until the ledger has the resource as free: then only one resource can be the
+    /// last.
     pub(super) async fn finish(
         &self,
         reservation: ReservationId,
@@ -71,7 +72,8 @@ impl HooksFleet {
         self.hooks.has(Moment::OnPrepare) || self.hooks.has(Moment::OnFinish)
     }
 
-    /// Whether the reservation has, or may have, more than that item. A host that is not configured any more is gone.
+    /// Whether the reservation has, or may have, another resource. Hosts that are no longer configured don't
+    /// count.
     fn has_beside(&self, ledger: &Ledger, reservation: ReservationId, item: Item) -> bool {
         let others = |host: &HostId| item != Item::Host(*host) && self.machines.contains_key(host);
         let host = ledger.hosts.iter().filter(|(host, _)| others(host)).any(|(_, record)| {

@@ -1,8 +1,9 @@
-//! What services share that hand over the same machines: the file with the ledger, and turns.
+//! State that services share when they hand over the same machines: the file with the ledger, and locks.
 //!
-//! Each service has a driver of its own, so the file is what counts, and memory is a copy of it. Whoever is at work
-//! on a host has it to itself among all of them, and has read what the others wrote before. Locks are the operating
-//! system's, on files beside the ledger; they end with the process that has them, however that ends.
+//! Each service has its own driver. The file is authoritative, and each driver has a copy in memory. A task
+//! that changes a host has exclusive access to it across all services, and has read all earlier changes.
+//! Locks are file locks of the operating system on files next to the ledger, so they end with their process,
+//! even if it is killed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -21,33 +22,34 @@ use super::ledger::{Ledger, Part, Record};
 use crate::FleetError;
 use crate::state_file::{StateError, StateLog};
 
-/// How often is looked whether another service is done with a host.
+/// Interval between attempts to lock a part that another service has locked.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// The ledger, and the file that it is a copy of.
+/// The ledger and its file.
 #[derive(Debug)]
 pub(super) struct Shared {
     state_file: PathBuf,
-    /// Directory of the files that are locked.
+    /// Directory of the lock files.
     locks: PathBuf,
     ledger: Mutex<Ledger>,
-    /// Who of this service waits for its turn.
+    /// Tasks of this service that wait for their turn.
     queues: BTreeMap<Part, Arc<Queue<()>>>,
-    /// Held while the file is read or written.
+    /// Locked while the file is read or written.
     known: Mutex<Known>,
 }
 
-/// How the file and memory compare.
+/// The last known content of the file.
 #[derive(Debug)]
 struct Known {
     log: StateLog,
-    /// The version of the ledger that was last written.
+    /// Last written version of the ledger.
     version: u64,
-    /// The file that was last read or written; none if memory may have what it has not.
+    /// Stamp of the file after the last read or write; `None` if the ledger can have changes that the file
+    /// lacks.
     stamp: Option<Stamp>,
 }
 
-/// Tells states of the file apart: each write makes it longer or replaces it.
+/// Distinguishes versions of the file: each write makes the file longer or replaces it.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -56,8 +58,8 @@ struct Stamp {
     nanoseconds: i64,
 }
 
-/// The right to be at work on a part. Whatever is still being written under it has it as well, so that others come
-/// after that even if nobody waits for it any longer.
+/// Exclusive access to a part. A pending write has a copy of its turn, so other tasks only follow after the
+/// write, even if its caller no longer waits.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
     part: Part,
@@ -66,12 +68,12 @@ pub(super) struct Turn {
 
 #[derive(Debug)]
 struct Held {
-    /// Dropped first: who comes next in the queue wants it.
+    /// Dropped first, because the next task in the queue needs it.
     _lock: File,
     _queue: OwnedMutexGuard<()>,
 }
 
-/// The same for a host.
+/// Exclusive access to a host.
 #[derive(Debug)]
 pub(super) struct HostTurn {
     pub(super) host: HostId,
@@ -79,7 +81,7 @@ pub(super) struct HostTurn {
 }
 
 impl Shared {
-    /// Reads the file, and writes it: not to be able to is better known now.
+    /// Reads the file and writes it, so that errors are found at startup.
     pub(super) fn open(
         state_file: &Path,
         hosts: impl Iterator<Item = HostId>,
@@ -102,7 +104,7 @@ impl Shared {
             ledger: Mutex::new(ledger),
             known: Mutex::new(Known { log: StateLog::new(state_file), version: 0, stamp: None }),
         };
-        // First, so that no locks are created beside a file of another program.
+        // The file is read first, so that no locks are created next to a file of another program.
         shared.take_in(&mut shared.known())?;
         fs::create_dir_all(&shared.locks)
             .map_err(|source| StateError::Write { path: shared.locks.clone(), source })?;
@@ -110,7 +112,6 @@ impl Shared {
         Ok(Arc::new(shared))
     }
 
-    /// What is known at present.
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,12 +120,12 @@ impl Shared {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody else is at work on a host, and knows then what they did to it.
+    /// Waits for exclusive access to a host, and reads the changes of other services.
     pub(super) async fn host_turn(self: &Arc<Self>, host: HostId) -> Result<HostTurn, FleetError> {
         Ok(HostTurn { host, turn: self.turn(Part::Host(host)).await? })
     }
 
-    /// The same for any part.
+    /// Waits for exclusive access to a part, and reads the changes of other services.
     pub(super) async fn turn(self: &Arc<Self>, part: Part) -> Result<Turn, FleetError> {
         let Some(queue) = self.queues.get(&part) else {
             return Err(FleetError::Refused(format!("{part} is not in the fleet")));
@@ -141,13 +142,13 @@ impl Shared {
         Ok(Turn { part, _held: Arc::new(Held { _lock: lock, _queue: queue }) })
     }
 
-    /// Learns what others have written.
+    /// Reads the changes of other services.
     pub(super) async fn read(self: &Arc<Self>) -> Result<(), FleetError> {
         let shared = self.clone();
         Ok(self.apart(move || shared.take_in(&mut shared.known())).await?)
     }
 
-    /// Changes what is known of a part, and returns when it is written down.
+    /// Changes a part of the ledger. Returns once the change is in the file.
     pub(super) async fn write<T>(
         self: &Arc<Self>,
         turn: &Turn,
@@ -162,7 +163,7 @@ impl Shared {
         let (shared, turn) = (self.clone(), turn.clone());
         let written = move || {
             shared.keep(version).inspect_err(|_| {
-                // It does not count, and is not to be written over what others write from here on.
+                // The change failed, so it must not overwrite later changes of other services.
                 shared.ledger().changed.remove(&turn.part);
             })
         };
@@ -170,7 +171,7 @@ impl Shared {
         Ok(result)
     }
 
-    /// The same for a host.
+    /// Changes a host's record. Returns once the change is in the file.
     pub(super) async fn write_host<T>(
         self: &Arc<Self>,
         turn: &HostTurn,
@@ -179,14 +180,14 @@ impl Shared {
         self.write(&turn.turn, |ledger| change(ledger.hosts.entry(turn.host).or_default())).await
     }
 
-    /// Returns when that version of the ledger, or a newer one, is in the file. Those who wait for each other here
-    /// are served by one write.
+    /// Returns once this version of the ledger, or a newer one, is in the file. Callers that wait for each
+    /// other share one write.
     fn keep(&self, version: u64) -> Result<(), StateError> {
         let mut known = self.known();
         if known.version >= version {
             return Ok(());
         }
-        // For an instant only, so it is waited for.
+        // Held only for a moment, so blocking is fine.
         let lock = self.lock_file("ledger")?;
         lock.lock().map_err(|source| self.failed(source))?;
         self.take_in(&mut known)?;
@@ -205,9 +206,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes over what others have written, if they have.
+    /// Merges the changes of other services, if the file has changed.
     fn take_in(&self, known: &mut Known) -> Result<(), StateError> {
-        // Before it is read: if it is changed meanwhile, it is read once more.
+        // Taken before the file is read: if the file changes in between, it is read again next time.
         let stamp = self.stamp()?;
         if stamp.is_some() && stamp == known.stamp {
             return Ok(());
@@ -230,7 +231,7 @@ impl Shared {
         }
     }
 
-    /// Locks a part, unless somebody else has it.
+    /// Locks a part; `None` if another task or service has locked it.
     fn try_lock(&self, part: Part) -> Result<Option<File>, StateError> {
         let file = self.lock_file(&part.to_string().replace(' ', "-"))?;
         match file.try_lock() {
@@ -250,7 +251,7 @@ impl Shared {
         StateError::Lock { path: self.locks.clone(), source }
     }
 
-    /// Does something with files where it stops nobody else.
+    /// Runs file operations on a thread for blocking work.
     async fn apart<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, StateError> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Tests of the configuration, and of calling. What becomes of hosts is in the tests of all drivers.
+//! Tests of the configuration and of calls. The tests of all drivers cover the states of hosts.
 
 use std::sync::mpsc;
 
@@ -131,7 +131,7 @@ fn hooks_that_switch_hosts_give_no_other_step_more_time() {
 
 #[tokio::test]
 async fn what_a_program_that_is_broken_off_has_started_ends_with_it() {
-    // Whoever has the pipe open keeps a reader waiting: its end is the end of all of them.
+    // A reader of the pipe waits until all processes that have it open for writing have ended.
     let pipe = std::env::temp_dir().join(format!("allot-pipe-{}", std::process::id()));
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs");
     assert!(made.success());
@@ -164,7 +164,7 @@ async fn of_endless_output_the_last_is_kept() {
     assert!(said.ends_with("the end"));
 }
 
-/// Answers one request; what it was.
+/// Serves one request with `answer`. The receiver gets the request.
 async fn answer_once(answer: &'static str) -> (u16, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -172,7 +172,7 @@ async fn answer_once(answer: &'static str) -> (u16, mpsc::Receiver<String>) {
     tokio::spawn(async move {
         let Ok((mut stream, _)) = listener.accept().await else { return };
         let mut request = Vec::new();
-        // The body is the last of it, and ends like this.
+        // The body comes last, and is a JSON object.
         while !request.ends_with(b"}") {
             if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
                 break;

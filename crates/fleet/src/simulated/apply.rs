@@ -1,4 +1,4 @@
-//! What calls do to a simulated fleet.
+//! Effects of calls on a simulated fleet.
 
 use super::timing::later;
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ use crate::{FleetError, OperationKey, Outcome};
 /// A call that changes something.
 #[derive(Clone, Debug)]
 pub(super) enum Call {
-    /// A step.
+    /// A step of a plan.
     Act(Action, OperationKey),
     /// [`crate::Isolation::adopt`].
     Adopt(HostId),
@@ -26,7 +26,7 @@ pub(super) enum Call {
 }
 
 impl State {
-    /// Carries a call out. One that is late has no effect.
+    /// Carries out a call. A late call has no effect.
     pub(super) fn apply(
         &mut self,
         rules: &Rules,
@@ -52,7 +52,7 @@ impl State {
         }
         let alone = host.in_flight == 0;
         let guests: Vec<_> = host.guests.iter().map(|(id, guest)| (*id, guest.owner)).collect();
-        // What was started for an instance was started while the host was in the free pool.
+        // An instance's guest can stay: it was started while the host was in the free pool.
         let may_stay = |(id, owner)| owner == GuestOwner::Preemptible || self.instances.contains_key(&id);
         if !alone || !guests.into_iter().all(may_stay) {
             return Err(FleetError::Refused(format!("a guest runs on host {id}")));
@@ -153,7 +153,7 @@ impl State {
         Ok(Outcome::Done)
     }
 
-    /// Looks at a fenced host. Guests that were started before it was fenced are waited for.
+    /// Verifies a fenced host. Pending while guests that were started before the fencing are still coming up.
     fn verify(
         &mut self,
         id: HostId,
@@ -217,7 +217,7 @@ impl State {
         Ok(Outcome::Done)
     }
 
-    /// A guest that was asked to shut down may stay.
+    /// Lets a guest stay that was asked to shut down.
     fn resume(&mut self, id: HostId, guest: GuestId, key: &OperationKey) -> Result<Outcome, FleetError> {
         self.fences.resume(id, guest, key);
         let host = self.working(id)?;
@@ -258,14 +258,14 @@ impl State {
         Ok(self.begin_deletion(rules, guest, now))
     }
 
-    /// A guest that is being deleted is gone after some time.
+    /// Removes the guest after a random duration.
     pub(super) fn begin_deletion(&mut self, rules: &Rules, guest: GuestId, now: Timestamp) -> Outcome {
         let takes = rules.timing.deletion.draw(&mut self.draw());
         self.leave(guest, later(now, takes), now);
         if takes.is_zero() { Outcome::Done } else { Outcome::Pending }
     }
 
-    /// The guest is gone then.
+    /// Removes the guest at that time.
     fn leave(&mut self, guest: GuestId, at: Timestamp, now: Timestamp) {
         if at > now {
             self.schedule(at, Event::Leaves { id: guest });
@@ -274,8 +274,8 @@ impl State {
         }
     }
 
-    /// Images of a reservation's guests. One that was said to be ready is not made again for the same claim; a
-    /// newer claim asks for a new one.
+    /// Makes images of a reservation's guests. Once a claim has been told that they are ready, a call with
+    /// the same claim makes no new ones. A newer claim does.
     fn snapshot(
         &mut self,
         rules: &Rules,
@@ -299,7 +299,7 @@ impl State {
         }
         let guests = host.guests.values().filter(|guest| is_of(guest.owner, key.lease)).count();
         let mut rng = self.draw();
-        // One after another, as the disk does it.
+        // One after another, as a disk would.
         let ready_at = (0..guests).fold(now, |at, _| later(at, rules.timing.snapshot.draw(&mut rng)));
         let told = ready_at <= now;
         self.images += guests as u64;
@@ -307,7 +307,7 @@ impl State {
         Ok(if told { Outcome::Done } else { Outcome::Pending })
     }
 
-    /// Moves a guest to another host. It is on its old host until all its memory is copied.
+    /// Moves a guest to another host. It stays on its old host until all its memory is copied.
     fn migrate(
         &mut self,
         rules: &Rules,
@@ -333,7 +333,7 @@ impl State {
         if self.free_memory_mib(rules, to) < u64::from(moving.memory_mib) {
             return Err(FleetError::Refused(format!("host {to} has no room for guest {guest}")));
         }
-        // It is on its way there: whoever verifies the host that it goes to waits for it.
+        // A verification of the target host waits for the guest.
         self.working(to)?.in_flight += 1;
         if let Some(moving) = self.working(from)?.guests.get_mut(&guest) {
             moving.moving_to = Some(to);
@@ -350,7 +350,7 @@ impl State {
         Ok(Outcome::Pending)
     }
 
-    /// A guest that migrates is on its new host, unless one of the two has failed or it is gone meanwhile.
+    /// Completes a migration, unless one of the two hosts has failed or the guest has ended.
     pub(super) fn arrive(&mut self, from: HostId, to: HostId, guest: GuestId) {
         let works = |host: &Host| host.health() != Health::Failed;
         let source_works = self.hosts.get(&from).is_some_and(works);
@@ -374,7 +374,6 @@ impl State {
     }
 }
 
-/// The reservation that holds a host there.
 fn holder(site: Site) -> Option<ReservationId> {
     site.place().and_then(Place::holder)
 }

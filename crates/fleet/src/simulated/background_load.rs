@@ -1,31 +1,28 @@
-//! How much goes on in a simulated fleet.
+//! Guests that start by themselves in a simulated fleet.
 
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use super::timing::Between;
 
-/// How much goes on.
+/// Rates and durations of guests that start by themselves. Intervals are averages; `None` means never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackgroundLoad {
-    /// A preemptible guest starts somewhere in the free pool, about that often.
+    /// Interval between preemptible guests, which start in the free pool.
     pub preemptible_every: Option<SignedDuration>,
-    /// How long it runs.
     pub preemptible_runs_for: Between,
-    /// A project starts a guest on what a lease has given it, about that often.
+    /// Interval between guests that projects start on their leases' hosts and slots.
     pub project_every: Option<SignedDuration>,
-    /// How long it runs.
     pub project_runs_for: Between,
-    /// Somebody starts a guest in the free pool that nobody may stop, about that often.
+    /// Interval between other guests, which start in the free pool and must not be stopped.
     pub others_every: Option<SignedDuration>,
-    /// How long it runs.
     pub others_run_for: Between,
-    /// No more guests than that on one host.
+    /// Maximum number of guests on one host.
     pub most_per_host: usize,
 }
 
 impl BackgroundLoad {
-    /// Nothing goes on.
+    /// No guests.
     pub const SILENCE: Self = Self {
         preemptible_every: None,
         preemptible_runs_for: Between::ZERO,
@@ -36,7 +33,7 @@ impl BackgroundLoad {
         most_per_host: 0,
     };
 
-    /// Enough to see something on a few racks.
+    /// Enough activity to watch on a few racks.
     pub const LIVELY: Self = Self {
         preemptible_every: Some(SignedDuration::from_secs(20)),
         preemptible_runs_for: Between::secs(60, 1800),
@@ -56,7 +53,7 @@ impl BackgroundLoad {
     }
 }
 
-/// Who starts guests.
+/// A source of guests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Talker {

@@ -1,4 +1,4 @@
-//! Guests that come and go, so that something is there to be emptied.
+//! Starts guests of the background load, so that hosts aren't empty when a lease needs them.
 
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::HostId;
@@ -10,11 +10,11 @@ use super::state::{Event, Host, Rules, State, is_of};
 use super::timing::{Between, later};
 use crate::site::Site;
 
-/// After an interruption, so much of what would have happened meanwhile is made up for.
+/// Maximum duration of missed background load that is made up for after an interruption.
 const CATCHES_UP: SignedDuration = SignedDuration::from_hours(1);
 
 impl State {
-    /// Sees to it that all who are to start guests do.
+    /// Schedules the first guest of each source that has none scheduled.
     pub(super) fn begin_background_load(&mut self, rules: &Rules, now: Timestamp) {
         for talker in [Talker::Preemptibles, Talker::Projects, Talker::Others] {
             if rules.background_load.every(talker).is_some() && !self.talks(talker) {
@@ -23,9 +23,9 @@ impl State {
         }
     }
 
-    /// The next time, about the usual time from then.
+    /// Schedules the next guest at about the usual interval after `from`: 50 to 150 percent.
     fn schedule_talk(&mut self, rules: &Rules, talker: Talker, from: Timestamp) {
-        // Not more often than every millisecond, or no time would ever pass.
+        // The pause is at least 1 ms, or time would never pass.
         let usual =
             rules.background_load.every(talker).map(|every| every.max(SignedDuration::from_millis(2)));
         if let Some(usual) = usual {
@@ -34,7 +34,7 @@ impl State {
         }
     }
 
-    /// Somebody starts a guest if there is a place for it, and will be back.
+    /// Starts a guest on a random host that accepts one, if any, and schedules the next.
     pub(super) fn talk(&mut self, rules: &Rules, talker: Talker, at: Timestamp, now: Timestamp) {
         let background_load = rules.background_load;
         let runs_for = match talker {
@@ -58,7 +58,7 @@ impl State {
     }
 }
 
-/// Whose guests would be started there.
+/// Owners of guests that the source would start on the host.
 fn wishes(talker: Talker, host: &Host) -> Vec<GuestOwner> {
     match (talker, host.site) {
         (Talker::Preemptibles, _) => vec![GuestOwner::Preemptible],

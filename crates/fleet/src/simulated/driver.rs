@@ -1,4 +1,4 @@
-//! The simulated fleet as a driver: calls on their way, and answers.
+//! Implements the driver traits for a simulated fleet: delays calls and responses.
 
 use std::collections::BTreeSet;
 
@@ -25,8 +25,8 @@ use crate::{
 type Answer = Result<Outcome, FleetError>;
 
 impl SimulatedFleet {
-    /// Sends a call, and waits for the answer by the clock. A caller that does not wait so long changes nothing
-    /// about the call.
+    /// Sends a call and waits for its response on the fleet's clock. The call takes effect even if the caller
+    /// stops waiting.
     pub(super) async fn call(&self, call: Call) -> Answer {
         let (at, mut answer, lost) = self.send(call);
         let answer = loop {
@@ -35,7 +35,7 @@ impl SimulatedFleet {
             match answer.try_recv() {
                 Ok(answer) => break answer,
                 Err(oneshot::error::TryRecvError::Closed) => break Ok(Outcome::Done),
-                // The clock was set back meanwhile.
+                // The clock was set back in the meantime.
                 Err(oneshot::error::TryRecvError::Empty) => {}
             }
         };
@@ -43,8 +43,8 @@ impl SimulatedFleet {
         lost.map_or(answer, Err)
     }
 
-    /// Sends a call: when it arrives, where its answer will be, and what the caller gets instead if something
-    /// goes wrong.
+    /// Sends a call. Returns its arrival time, a receiver for the response, and the error that replaces the
+    /// response if there is a fault.
     fn send(&self, call: Call) -> (Timestamp, oneshot::Receiver<Answer>, Option<FleetError>) {
         let now = self.clock.now();
         let mut inner = self.lock();
@@ -57,7 +57,7 @@ impl SimulatedFleet {
         let lost = fault.and_then(|fault| error_of(fault, &call));
         match fault {
             None | Some(Fault::TimeOutAfter) => inner.send(at, call, Some(caller)),
-            // The caller is dropped, which the receiver notices.
+            // Dropping the caller closes the receiver.
             Some(Fault::Refuse | Fault::TimeOutBefore) => {}
             Some(Fault::Panic) => panic!("the driver panics (simulated)"),
             Some(Fault::Late) => inner.send(again_at, call, None),
@@ -69,7 +69,7 @@ impl SimulatedFleet {
         (at, answer, lost)
     }
 
-    /// Waits as long as a question takes, and fails if it is not answered.
+    /// Waits for the duration of a query. Fails if the query gets no response.
     async fn ask(&self) -> Result<(), FleetError> {
         let now = self.clock.now();
         let (at, answered) = {
@@ -87,7 +87,7 @@ impl SimulatedFleet {
         self.save().await
     }
 
-    /// Writes the state to its file, if it has one and something changed.
+    /// Writes the state to its file, if there is one and something changed.
     async fn save(&self) -> Result<(), FleetError> {
         let Some(file) = &self.file else { return Ok(()) };
         let version = self.lock().version;
@@ -107,7 +107,7 @@ impl SimulatedFleet {
     }
 }
 
-/// What the caller gets instead of an answer.
+/// The error that replaces the response, if any.
 fn error_of(fault: Fault, call: &Call) -> Option<FleetError> {
     let (verb, host) = about(call);
     let what = match host {
@@ -284,7 +284,7 @@ impl Guests for SimulatedFleet {
         self.act(Action::DestroyGuest(host, guest), key).await
     }
 
-    // Whether a guest is kept it knows since its start.
+    // Each guest records at its start whether it is kept.
     async fn stop(&self, host: HostId, guest: GuestId, _keep: bool, key: &OperationKey) -> Answer {
         self.act(Action::StopGuest(host, guest), key).await
     }

@@ -1,4 +1,4 @@
-//! What goes wrong between a caller and a simulated fleet.
+//! Faults between a caller and a simulated fleet.
 
 use leases::ids::HostId;
 use leases::plan::Action;
@@ -8,24 +8,24 @@ use rand::rngs::SmallRng;
 use super::apply::Call;
 use super::timing::Between;
 
-/// Something that goes wrong with a call.
+/// A fault of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The fleet says no, and does nothing.
+    /// The fleet rejects the call, without any effect.
     Refuse,
-    /// The call does not get there: no effect, and an error.
+    /// The call is lost: it has no effect, and the caller gets an error.
     TimeOutBefore,
-    /// The reply is lost: it was done, but the caller gets an error.
+    /// The response is lost: the call takes effect, but the caller gets an error.
     TimeOutAfter,
-    /// The caller gets an error; the call takes effect some time later.
+    /// The caller gets an error, and the call takes effect some time later.
     Late,
-    /// It is done and answered, and turns up again some time later.
+    /// The call succeeds and arrives again some time later.
     Duplicate,
-    /// The driver panics, and nothing is done.
+    /// The driver panics, without any effect.
     Panic,
 }
 
-/// How likely which fault is, per call, from 0 to 1. At most one happens to a call.
+/// Probability of each fault per call, from 0 to 1. A call has at most one fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Faults {
     /// [`Fault::Refuse`].
@@ -38,14 +38,14 @@ pub struct Faults {
     pub late: f64,
     /// [`Fault::Duplicate`].
     pub duplicate: f64,
-    /// How much later calls turn up that are late or duplicates.
+    /// Delay of late calls and duplicates.
     pub late_by: Between,
-    /// A question about the fleet is not answered.
+    /// Probability that a query about the fleet gets no response.
     pub unanswered: f64,
 }
 
 impl Faults {
-    /// Nothing goes wrong.
+    /// No faults.
     pub const NONE: Self = Self {
         refuse: 0.0,
         time_out_before: 0.0,
@@ -56,7 +56,7 @@ impl Faults {
         unanswered: 0.0,
     };
 
-    /// All faults, each with that probability; what is late comes up to ten minutes later.
+    /// All faults with the same probability. Delays are 1 second to 10 minutes.
     pub const fn each(probability: f64) -> Self {
         Self {
             refuse: probability,
@@ -88,7 +88,7 @@ impl Faults {
     }
 }
 
-/// What a call asks for.
+/// Kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     Fence,
@@ -116,29 +116,28 @@ pub enum Verb {
     SetRatios,
 }
 
-/// A fault that is sure to happen: to the calls that it says, after so many of them went well, so many times.
+/// A fault that certainly happens: to `times` matching calls, after `after` matching calls have succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedFault {
-    /// What the calls ask for; any if not given.
+    /// `None` matches any kind of call.
     pub verb: Option<Verb>,
-    /// The host that they are about; any if not given.
+    /// `None` matches any host.
     pub host: Option<HostId>,
-    /// So many calls go well first.
+    /// Number of matching calls that succeed first.
     pub after: u32,
-    /// So many fail then.
+    /// Number of matching calls that fail then.
     pub times: u32,
-    /// How.
     pub fault: Fault,
 }
 
 impl PlannedFault {
-    /// The next call of that kind for the host fails that way.
+    /// A fault of the next such call for the host.
     pub const fn next(verb: Verb, host: HostId, fault: Fault) -> Self {
         Self { verb: Some(verb), host: Some(host), after: 0, times: 1, fault }
     }
 }
 
-/// The fault that is planned for the call. One that has happened often enough is taken off the list.
+/// Returns the planned fault of a call. Removes faults that have happened `times` times.
 pub(super) fn planned(plan: &mut Vec<PlannedFault>, call: &Call) -> Option<Fault> {
     let (verb, host) = about(call);
     let concerned = |planned: &PlannedFault| {
@@ -157,7 +156,7 @@ pub(super) fn planned(plan: &mut Vec<PlannedFault>, call: &Call) -> Option<Fault
     fault
 }
 
-/// What a call asks for, of which host.
+/// Kind and host of a call.
 pub(super) fn about(call: &Call) -> (Verb, Option<HostId>) {
     match call {
         Call::Adopt(host) => (Verb::Adopt, Some(*host)),
@@ -177,7 +176,7 @@ pub(super) fn about(call: &Call) -> (Verb, Option<HostId>) {
             Action::ResumeGuest(host, _) => (Verb::Resume, Some(host)),
             Action::MoveGuest(host, ..) => (Verb::Migrate, Some(host)),
             Action::DeleteGuest(host, _) => (Verb::Delete, Some(host)),
-            // The first one is a call of its own.
+            // `StartGuest` doesn't occur here: starts are `Call::Start`.
             Action::StartGuest(host, _) | Action::DestroyGuest(host, _) => (Verb::Destroy, Some(host)),
             Action::Snapshot(host, _) => (Verb::Snapshot, Some(host)),
             Action::PowerOn(host) => (Verb::PowerOn, Some(host)),

@@ -1,4 +1,4 @@
-//! The hosts of a simulated fleet, and which of them may have changed since they were last saved.
+//! Hosts of a simulated fleet, with a record of changes since they were last saved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::saved::by_id;
 
-/// Hosts by identifier. They are changed by the methods here only, which note what may have changed.
+/// Hosts by identifier. The methods here are the only way to change hosts, and record possible changes.
 #[derive(Debug, Default)]
 pub(super) struct Hosts<H> {
     all: BTreeMap<HostId, H>,
@@ -35,7 +35,7 @@ impl<H: Default> Hosts<H> {
         self.changed.insert(id);
     }
 
-    /// Adds those of these hosts that are new, and removes all others.
+    /// Adds missing hosts and removes hosts that aren't in `ids`.
     pub(super) fn become_these(&mut self, ids: impl IntoIterator<Item = HostId>) {
         let ids: BTreeSet<HostId> = ids.into_iter().collect();
         let gone: Vec<HostId> = self.all.keys().copied().filter(|id| !ids.contains(id)).collect();
@@ -50,7 +50,7 @@ impl<H: Default> Hosts<H> {
         }
     }
 
-    /// The hosts that may have changed since the last call, including removed ones.
+    /// Hosts that may have changed since the last call, including removed hosts.
     pub(super) fn take_changed(&mut self) -> BTreeSet<HostId> {
         std::mem::take(&mut self.changed)
     }

@@ -1,4 +1,4 @@
-//! Guests that the service itself starts and destroys.
+//! Guests that the service starts and destroys.
 
 use jiff::Timestamp;
 use leases::ids::{GuestId, HostId};
@@ -11,7 +11,7 @@ use crate::site::Site;
 use crate::{FleetError, Outcome};
 
 impl State {
-    /// Starts the guest of an instance. One that was started or destroyed before is not started again.
+    /// Starts an instance's guest, unless it was started or destroyed before.
     pub(super) fn start_instance(
         &mut self,
         rules: &Rules,
@@ -25,7 +25,7 @@ impl State {
         if !self.working(id)?.may_have(instance) {
             return Err(FleetError::Refused(format!("instance {} may not run on host {id}", instance.id)));
         }
-        // Whoever holds a host may over-commit it.
+        // The holder of a host can over-commit it.
         let own = matches!(self.working(id)?.site, Site::Held { .. }) && instance.kind.lease().is_some();
         if !own && self.free_memory_mib(rules, id) < u64::from(instance.size.memory_mib) {
             return Err(FleetError::Refused(format!("host {id} has no room for instance {}", instance.id)));
@@ -61,8 +61,8 @@ impl State {
         Ok(Outcome::Pending)
     }
 
-    /// Destroys the guest of an instance, wherever it is. What is kept of one is on no host, so it goes also while the
-    /// host that it was on does not work.
+    /// Destroys an instance's guest on any host. Kept state isn't on a host, so it is deleted even if the
+    /// guest's last host has failed.
     pub(super) fn destroy(
         &mut self,
         rules: &Rules,
@@ -88,7 +88,7 @@ impl State {
 }
 
 impl Host {
-    /// Whether the guest of that instance may be started here.
+    /// Whether the instance's guest can start here.
     fn may_have(&self, instance: &Instance) -> bool {
         match instance.kind {
             InstanceKind::Reserved { lease, reservation } => {

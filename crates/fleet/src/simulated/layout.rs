@@ -1,4 +1,4 @@
-//! Which machines and networks a simulated fleet has.
+//! Machines and networks of a simulated fleet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,27 +8,27 @@ use leases::ids::HostId;
 
 use crate::{Machine, Network, Subnet};
 
-/// A kind of machine.
+/// A hardware model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
-    /// Virtual CPUs that instances may use.
+    /// Virtual CPUs available to instances.
     pub vcpus: u32,
-    /// Memory that instances may use, MiB.
+    /// Memory available to instances, MiB.
     pub memory_mib: u32,
-    /// Disk that instances may use, GiB.
+    /// Disk available to instances, GiB.
     pub disk_gib: u32,
-    /// Other resources, by Placement's class.
+    /// Other resources by Placement's resource class.
     pub other_resources: BTreeMap<String, u64>,
-    /// Traits, by Placement's names.
+    /// Placement's trait names.
     pub traits: BTreeSet<String>,
-    /// The CPU's model, as in `cpu_info`.
+    /// CPU model, as in `cpu_info`.
     pub cpu_model: String,
-    /// What an operator would note of it as extra capabilities, beside its rack.
+    /// Extra capabilities that an operator would set, except for the rack.
     pub capabilities: BTreeMap<String, String>,
 }
 
 impl Model {
-    /// Of that size, with nothing special.
+    /// A model of this size without special features.
     pub fn of_size(vcpus: u32, memory_mib: u32, disk_gib: u32) -> Self {
         Self {
             vcpus,
@@ -62,29 +62,27 @@ impl Default for Model {
     }
 }
 
-/// A rack of machines of one kind.
+/// A rack of identical machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rack {
-    /// Its name, which its machines' names begin with: `r1`.
+    /// For example `r1`. Prefix of the machines' names.
     pub name: String,
-    /// How many machines.
+    /// Number of machines.
     pub machines: u32,
-    /// Of which kind.
     pub model: Model,
 }
 
-/// Which machines and networks there are. Machines are numbered from 1, rack by rack, so the same layout has the
-/// same identifiers every time.
+/// Machines and networks. Machines are numbered from 1, rack by rack, so a layout always has the same
+/// identifiers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// The racks.
     pub racks: Vec<Rack>,
-    /// The networks that floating IPs may come from.
+    /// Networks that can provide floating IPs.
     pub networks: Vec<Network>,
 }
 
 impl Layout {
-    /// Racks `r1`, `r2`, ... of machines of one kind, and one network.
+    /// Racks `r1`, `r2`, ... of identical machines, and one network.
     pub fn uniform(racks: u32, machines_per_rack: u32, model: &Model) -> Self {
         let rack =
             |number| Rack { name: format!("r{number}"), machines: machines_per_rack, model: model.clone() };
@@ -96,8 +94,8 @@ impl Layout {
         Self::uniform(1, machines, &Model::default())
     }
 
-    /// Racks of different kinds, to show something: ordinary machines, machines with much memory, and machines
-    /// with GPUs, in turns.
+    /// Different racks for demonstrations: in turn, ordinary machines, machines with much memory, and
+    /// machines with GPUs.
     pub fn varied(racks: u32, machines_per_rack: u32) -> Self {
         let kinds = [
             Model::of_size(64, 262_144, 2000).with_cpu("EPYC-Milan"),
@@ -111,7 +109,7 @@ impl Layout {
         layout
     }
 
-    /// `public`: 203.0.113.0/24, from which others take the first hundred addresses.
+    /// Network `public`: 203.0.113.0/24. Its first hundred addresses are allocated outside the service.
     pub fn public_network() -> Network {
         let address = |last| IpAddr::V4(Ipv4Addr::new(203, 0, 113, last));
         Network {
@@ -125,14 +123,15 @@ impl Layout {
         }
     }
 
-    /// All machines, with nothing on them.
+    /// All machines, without guests.
     pub(super) fn machines(&self) -> BTreeMap<HostId, Machine> {
         let places = self.racks.iter().flat_map(|rack| (1..=rack.machines).map(move |number| (rack, number)));
         let numbered = (1..).map(HostId).zip(places);
         numbered.map(|(id, (rack, number))| (id, machine(id, rack, number))).collect()
     }
 
-    /// What an operator would note of the machine as extra capabilities: its rack, and what its kind has.
+    /// Extra capabilities that an operator would set for the machine: its rack, and the capabilities of its
+    /// model.
     pub fn capabilities(&self, host: HostId) -> BTreeMap<String, String> {
         let mut before = 0;
         for rack in &self.racks {

@@ -1,7 +1,7 @@
-//! A fleet in memory: hosts and guests that behave like real ones, by a clock and a seed.
+//! A fleet in memory whose hosts and guests behave like real ones, driven by a clock and a seed.
 //!
-//! Nothing runs in the background. What is to happen at a time (a guest boots, shuts down, a script's event)
-//! happens when the fleet is asked after that time. So a run under a test's own clock is the same every time.
+//! Nothing runs in the background. A future event (a guest boots or shuts down, a scripted event) takes
+//! effect when the fleet is used after that time. So a run under a test's own clock is always the same.
 
 mod apply;
 mod background_load;
@@ -53,26 +53,26 @@ pub struct SimulatedFleet {
     file: Option<StateFile>,
 }
 
-/// What changes.
+/// Mutable state of a fleet.
 struct Inner {
     state: State,
     rules: Rules,
     faults: Faults,
     planned: Vec<PlannedFault>,
-    /// Calls that are on their way, by when they arrive.
+    /// Calls in transit, by arrival time.
     calls: BTreeMap<(Timestamp, u64), Sent>,
     sent: u64,
-    /// Addresses that somebody has who did not ask the leasing service.
+    /// Addresses in use outside the leasing service.
     taken: BTreeSet<IpAddr>,
-    /// Differences from what is stored.
+    /// Differences from the stored reservations.
     differences: Vec<Difference>,
     obstacle: Option<&'static str>,
-    /// Counts changes of the state.
+    /// Number of changes of the state.
     version: u64,
     questions: u64,
 }
 
-/// A call on its way, and who waits for the answer.
+/// A call in transit, and its waiting caller.
 struct Sent {
     call: Call,
     caller: Option<oneshot::Sender<Result<Outcome, FleetError>>>,
@@ -85,13 +85,13 @@ impl fmt::Debug for SimulatedFleet {
 }
 
 impl SimulatedFleet {
-    /// Healthy machines with nothing on them, where everything happens at once and nothing goes wrong.
+    /// Healthy, empty machines. All operations take effect at once, and there are no faults.
     pub fn new(clock: Arc<dyn Clock>, seed: u64, layout: &Layout) -> Self {
         Self::with_state(clock, State::new(seed), layout)
     }
 
-    /// The same, with what is on the machines kept in a file: the machines do not notice that the process ends.
-    /// Calls that are on their way at that moment are lost.
+    /// Like [`Self::new`], but keeps the state of machines in a file, so that they survive the process. Calls
+    /// in transit when the process ends are lost.
     pub fn persistent(
         path: &Path,
         clock: Arc<dyn Clock>,
@@ -100,12 +100,12 @@ impl SimulatedFleet {
     ) -> Result<Self, StateError> {
         let mut log = StateLog::new(path);
         let state = log.read()?.unwrap_or_else(|| State::new(seed));
-        // A file that can't be written should be an error now and not only when something changes.
+        // A file that can't be written is an error now, not only at the first change.
         log.write(serde_json::to_value(&state).map_err(StateError::Encode)?)?;
         Ok(Self { file: Some(StateFile::new(log, "hosts")), ..Self::with_state(clock, state, layout) })
     }
 
-    /// Whether a file holds the state of such a fleet, or doesn't exist. The file isn't changed.
+    /// Whether a file has the state of a simulated fleet, or doesn't exist. The file isn't changed.
     pub fn check_file(path: &Path) -> Result<(), StateError> {
         StateLog::new(path).read::<State>().map(drop)
     }
@@ -137,28 +137,29 @@ impl SimulatedFleet {
         Self { clock, machines, networks: layout.networks.clone(), inner: Mutex::new(inner), file: None }
     }
 
-    /// Reservations need something as a whole, as in a cloud.
+    /// Makes reservations require objects of their own, as in a cloud.
     #[must_use]
     pub fn preparing(self) -> Self {
         self.lock().rules.prepares = true;
         self
     }
 
-    /// Guests that shut down stay on their hosts, as in a cloud, until they are deleted or started again.
+    /// Makes guests stay on their hosts after a shutdown, as in a cloud, until they are deleted or started
+    /// again.
     #[must_use]
     pub fn keeping_shut_off_guests(self) -> Self {
         self.lock().rules.stay_shut_off = true;
         self
     }
 
-    /// Things take time.
+    /// Makes operations take time.
     #[must_use]
     pub fn with_timing(self, timing: Timing) -> Self {
         self.lock().rules.timing = timing;
         self
     }
 
-    /// Guests come and go.
+    /// Starts guests that come and go by themselves.
     #[must_use]
     pub fn with_background_load(self, background_load: BackgroundLoad) -> Self {
         let now = self.clock.now();
@@ -170,36 +171,35 @@ impl SimulatedFleet {
         self
     }
 
-    /// The grace time that preemptible guests are to be given: [`SimulatedFleet::violations`] go by it.
+    /// Sets the grace time of preemptible guests, which [`SimulatedFleet::violations`] checks.
     #[must_use]
     pub fn with_grace(self, grace: SignedDuration) -> Self {
         self.lock().rules.grace = grace;
         self
     }
 
-    /// Things go wrong.
     #[must_use]
     pub fn with_faults(self, faults: Faults) -> Self {
         self.set_faults(faults);
         self
     }
 
-    /// Things go wrong from now on as said here.
+    /// Sets the probabilities of faults from now on.
     pub fn set_faults(&self, faults: Faults) {
         self.lock().faults = faults;
     }
 
-    /// Plans a fault that is sure to happen.
+    /// Plans a fault that certainly happens.
     pub fn plan_fault(&self, fault: PlannedFault) {
         self.lock().planned.push(fault);
     }
 
-    /// Something is to happen at that time.
+    /// Schedules an event.
     pub fn schedule(&self, at: Timestamp, happening: Happening) {
         self.lock().state.schedule(at, state::Event::Scripted(happening));
     }
 
-    /// Something happens now.
+    /// Makes an event happen now.
     pub fn happen(&self, happening: Happening) {
         let now = self.clock.now();
         let mut inner = self.lock();
@@ -210,17 +210,17 @@ impl SimulatedFleet {
         inner.advance(now);
     }
 
-    /// A host stops working.
+    /// Makes a host fail.
     pub fn fail(&self, host: HostId) {
         self.happen(Happening::HostFails(host));
     }
 
-    /// A host works again.
+    /// Makes a host work again.
     pub fn recover(&self, host: HostId) {
         self.happen(Happening::HostRecovers(host));
     }
 
-    /// Somebody starts a guest, as [`Happening::GuestStarts`] says; `None` if it may not start there.
+    /// Starts a guest as in [`Happening::GuestStarts`]. `None` if it can't start there.
     pub fn start_guest(
         &self,
         host: HostId,
@@ -235,75 +235,74 @@ impl SimulatedFleet {
         state.start(rules, host, owner, runs_for, now)
     }
 
-    /// What is on a host that was taken on, as it is at the moment. Unlike a question of the service's this one
-    /// never fails.
+    /// Current observation of an adopted host. Unlike a query by the service, it never fails.
     pub fn look(&self, host: HostId) -> Option<ObservedHost> {
         let inner = self.current();
         inner.state.hosts.get(&host)?.observed(inner.rules.prepares)
     }
 
-    /// A host will not come up when it is switched on, until it [recovers](Self::recover).
+    /// Prevents a host from booting until it [recovers](Self::recover).
     pub fn break_boots(&self, host: HostId) {
         self.happen(Happening::HostWillNotBoot(host));
     }
 
-    /// How long a host was off, all together.
+    /// Total duration that a host was off.
     pub fn off_for(&self, host: HostId) -> SignedDuration {
         let now = self.clock.now();
         self.current().state.hosts.get(&host).map_or(SignedDuration::ZERO, |host| host.supply.off_for(now))
     }
 
-    /// Somebody takes an address without the leasing service.
+    /// Marks an address as in use outside the leasing service.
     pub fn take_address(&self, address: IpAddr) {
         self.lock().taken.insert(address);
     }
 
-    /// Somebody has changed what leases have, or has changed it back.
+    /// Sets the differences to report, as if resources of leases were changed outside the service.
     pub fn differ(&self, differences: Vec<Difference>) {
         self.lock().differences = differences;
     }
 
-    /// From now on the fleet tells that [obstacle](fleet::Inventory::obstacle), or none.
+    /// Sets the [obstacle](crate::Inventory::obstacle) that the fleet reports from now on.
     pub fn set_obstacle(&self, obstacle: Option<&'static str>) {
         self.lock().obstacle = obstacle;
     }
 
-    /// The reservation whose project may use an address.
+    /// Reservation whose project can use an address.
     pub fn holder_of(&self, ip: FloatingIpId) -> Option<ReservationId> {
         self.current().state.floating_ips.get(&ip).map(|assigned| assigned.reservation)
     }
 
-    /// Whether the guest is that of an instance: it was started for one, or destroyed.
+    /// Whether a guest was started for an instance, or destroyed.
     pub fn is_instance(&self, guest: GuestId) -> bool {
         self.current().state.instances.contains_key(&guest)
     }
 
-    /// Reservations for which something was made as a whole.
+    /// Reservations that were prepared and are not finished.
     pub fn prepared(&self) -> Vec<ReservationId> {
         self.current().state.reservations.keys().copied().collect()
     }
 
-    /// Guests that were stopped and are kept.
+    /// Guests that were stopped and kept.
     pub fn kept(&self) -> Vec<GuestId> {
         self.current().state.kept.keys().copied().collect()
     }
 
-    /// Number of questions asked about the fleet so far.
+    /// Number of queries about the fleet so far.
     pub fn questions(&self) -> u64 {
         self.lock().questions
     }
 
-    /// How many images of guests were made.
+    /// Number of images of guests made so far.
     pub fn images(&self) -> u64 {
         self.current().state.images
     }
 
-    /// The promises that were broken since the start. There should be none.
+    /// Promises that were broken since the start. Should be empty.
     pub fn violations(&self) -> Vec<Violation> {
         self.current().state.violations.clone()
     }
 
-    /// When something happens next, as far as it is known: a simulation may set its clock to then.
+    /// Time of the next known event, to which a simulation can set its clock.
     pub fn next_event(&self) -> Option<Timestamp> {
         let inner = self.current();
         let call = inner.calls.first_key_value().map(|((at, _), _)| *at);
@@ -314,7 +313,7 @@ impl SimulatedFleet {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The fleet as it is now.
+    /// The fleet after all events until now.
     fn current(&self) -> MutexGuard<'_, Inner> {
         let now = self.clock.now();
         let mut inner = self.lock();
@@ -324,7 +323,7 @@ impl SimulatedFleet {
 }
 
 impl Inner {
-    /// Lets everything happen that does until now, calls among it.
+    /// Applies all calls and events until `now`, in order of time.
     fn advance(&mut self, now: Timestamp) {
         let mut changed = false;
         while let Some(entry) = self.calls.first_entry()
@@ -335,7 +334,7 @@ impl Inner {
             let result = self.state.apply(&self.rules, &sent.call, at);
             changed = true;
             if let Some(caller) = sent.caller {
-                // Nobody may be waiting any more; it was done all the same.
+                // Fails if the caller no longer waits. The call takes effect anyway.
                 let _ = caller.send(result);
             }
         }
@@ -343,7 +342,7 @@ impl Inner {
         self.version += u64::from(changed);
     }
 
-    /// A call sets out, to arrive then.
+    /// Sends a call that arrives at `at`.
     fn send(
         &mut self,
         at: Timestamp,
@@ -354,7 +353,7 @@ impl Inner {
         self.calls.insert((at, self.sent), Sent { call, caller });
     }
 
-    /// What goes wrong with a call.
+    /// Fault of a call: a planned one, or a random one.
     fn fault(&mut self, call: &Call) -> Option<Fault> {
         faults::planned(&mut self.planned, call).or_else(|| self.faults.draw(&mut self.state.draw()))
     }

@@ -1,4 +1,4 @@
-//! The power of simulated machines: switching them takes effect at once, booting takes time, and may fail.
+//! Power of simulated machines. Switching takes effect at once; a boot takes time and can fail.
 
 use jiff::Timestamp;
 use leases::host::Health;
@@ -11,7 +11,7 @@ use crate::site::Site;
 use crate::{FleetError, Outcome};
 
 impl Host {
-    /// Whether it works: a machine that is off, or has not booted yet, does not.
+    /// A machine that is off or is booting counts as failed.
     pub(super) fn health(&self) -> Health {
         if self.supply.dark() { Health::Failed } else { self.health }
     }
@@ -22,7 +22,7 @@ impl Host {
 }
 
 impl State {
-    /// A machine that has been booting until then works.
+    /// Ends the boot that is due at this time.
     pub(super) fn boot(&mut self, id: HostId, at: Timestamp) {
         let Some(host) = self.hosts.get_mut(id) else { return };
         if host.supply.boots_until == Some(at) {

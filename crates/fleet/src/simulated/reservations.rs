@@ -1,4 +1,4 @@
-//! What simulated clouds make for reservations as a whole: nothing but a note of it.
+//! Prepared reservations of simulated clouds. Only a record is made, and no objects.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What can happen to simulated machines without anybody in the service having asked for it.
+//! Events of simulated machines that the service doesn't cause.
 
 use jiff::SignedDuration;
 use leases::ids::{GuestId, HostId, LeaseId};
@@ -7,30 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::saved::id;
 
-/// Something that happens, by [`super::SimulatedFleet::schedule`] at a time, or at once.
+/// An event, immediate or at a time set by [`super::SimulatedFleet::schedule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Happening {
-    /// A host does not work any more. What it had is still there when it recovers.
+    /// A host fails. Its guests are still there when it recovers.
     HostFails(#[serde(with = "id")] HostId),
-    /// Nothing is heard about a host. It works, and does what it is told.
+    /// The health of a host becomes unknown. It works and carries out calls.
     HostFallsSilent(#[serde(with = "id")] HostId),
-    /// A host will not come up the next time that it is switched on.
+    /// A host won't boot the next time it is switched on.
     HostWillNotBoot(#[serde(with = "id")] HostId),
     /// A host works again.
     HostRecovers(#[serde(with = "id")] HostId),
-    /// A host is gone with all that was on it, as long as the process runs.
+    /// A host is removed with all its guests, for the lifetime of the process.
     HostVanishes(#[serde(with = "id")] HostId),
-    /// Somebody starts a guest on a host: preemptible ones in the free pool, those of a lease on what it has,
-    /// others on hosts that the service has not fenced or given away. Otherwise nothing happens.
+    /// A guest starts on a host: a preemptible guest in the free pool, a lease's guest on its hosts and
+    /// slots, other guests on hosts that are neither fenced nor handed over. Otherwise, nothing happens.
     GuestStarts {
-        /// Where.
         #[serde(with = "id")]
         host: HostId,
-        /// Whose.
         #[serde(with = "SavedOwner")]
         owner: GuestOwner,
-        /// How long it runs, if it ends by itself.
+        /// `None` if the guest doesn't end by itself.
         runs_for: Option<SignedDuration>,
     },
     /// A guest ends by itself.

@@ -1,4 +1,4 @@
-//! What is where in a simulated fleet, and what is about to happen there. Nothing here waits or locks.
+//! State of a simulated fleet, and its future events. Nothing here waits or locks.
 
 use std::collections::BTreeMap;
 
@@ -26,74 +26,73 @@ use crate::late::Fences;
 use crate::saved::{Identifier as _, by_id, id, id_or_none, pairs};
 use crate::site::Site;
 
-/// What a simulated fleet goes by. Given at every start, unlike [`State`].
+/// Behavior of a simulated fleet. Set at each start and never saved, unlike [`State`].
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) timing: Timing,
     pub(super) background_load: BackgroundLoad,
-    /// How long a preemptible guest must be given.
+    /// Grace time of preemptible guests whose class has no notice.
     pub(super) grace: SignedDuration,
-    /// Whether reservations need something as a whole.
+    /// Whether reservations require objects of their own.
     pub(super) prepares: bool,
-    /// Guests that have shut down stay on their hosts, as in a cloud.
+    /// Guests stay on their hosts after a shutdown, as in a cloud.
     pub(super) stay_shut_off: bool,
-    /// How much memory machines have for guests, MiB.
+    /// Memory for guests, MiB.
     pub(super) memory_mib: BTreeMap<HostId, u64>,
 }
 
-/// What is where, and what is about to happen.
+/// The saved state of a simulated fleet.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct State {
     seed: u64,
-    /// How often something was drawn.
+    /// Number of random generators drawn so far.
     draws: u64,
     pub(super) hosts: Hosts<Host>,
     #[serde(with = "by_id")]
     pub(super) floating_ips: BTreeMap<FloatingIpId, Assigned>,
     #[serde(with = "pairs")]
     events: BTreeMap<(Timestamp, u64), Event>,
-    /// What was made for reservations as a whole.
+    /// Prepared reservations.
     #[serde(default, with = "by_id")]
     pub(super) reservations: BTreeMap<ReservationId, Made>,
-    /// How many events there were so far.
+    /// Number of events scheduled so far.
     numbered: u64,
     #[serde(skip)]
     pub(super) fences: Fences,
-    /// For which store it was changed last.
     #[serde(default)]
     pub(super) keeper: Keeper,
-    /// Guests of instances that were started or destroyed: when they are there, if they were started.
+    /// Instances' guests that were started (with the end of their boot) or destroyed.
     #[serde(default, with = "by_id")]
     pub(super) instances: BTreeMap<GuestId, Timestamp>,
-    /// Guests that were stopped and are kept, and since when.
+    /// Guests that were stopped and kept, and the time.
     #[serde(default, with = "by_id")]
     pub(super) kept: BTreeMap<GuestId, Timestamp>,
-    /// How many images of guests were made.
+    /// Number of images of guests made so far.
     pub(super) images: u64,
     #[serde(skip)]
     pub(super) violations: Vec<Violation>,
 }
 
-/// What was made for a reservation as a whole.
+/// Objects of a prepared reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Made {
-    /// Its number.
+    /// Number of the reservation, which its objects are named after.
     pub(super) number: u32,
     pub(super) vcpus: u32,
     pub(super) memory_mib: u32,
     pub(super) disk_gib: u32,
-    /// As the API has it.
+    /// Affinity in the API's notation.
     pub(super) affinity: Option<bool>,
 }
 
-/// Whose an address is.
+/// Holder of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Assigned {
     #[serde(with = "id")]
     pub(super) reservation: ReservationId,
 }
 
-/// A host.
+/// State of a host.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Host {
@@ -106,11 +105,11 @@ pub(super) struct Host {
     pub(super) slots: BTreeMap<ReservationId, Slots>,
     #[serde(with = "by_id", skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) snapshots: BTreeMap<ReservationId, Snapshot>,
-    /// Guests that were started here and are not seen yet.
+    /// Number of guests that are starting or moving here and aren't observed yet.
     pub(super) in_flight: u32,
     #[serde(skip_serializing_if = "is_default")]
     pub(super) supply: Supply,
-    /// How far it is over-committed for the reservation that holds it.
+    /// Over-commitment for the reservation that holds the host.
     #[serde(skip_serializing_if = "is_default")]
     pub(super) ratios: SavedRatios,
 }
@@ -119,7 +118,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Ratios, in thousandths.
+/// Ratios in thousandths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SavedRatios {
     cpu: Option<u32>,
@@ -133,7 +132,7 @@ impl From<Ratios> for SavedRatios {
 }
 
 impl SavedRatios {
-    /// As it is observed; there is exactly what there is before a lease says otherwise.
+    /// The planner's view. Without a lease's ratio, the ratio is 1.
     fn observed(self) -> Overcommit {
         let told = |thousandths: Option<u32>| {
             let ratio = Some(Ratio::from_thousandths(thousandths?)?);
@@ -143,7 +142,7 @@ impl SavedRatios {
     }
 }
 
-/// Slots of a host that a reservation's project may use.
+/// Slots of a host that a reservation's project can use.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Slots {
     pub(super) count: u32,
@@ -151,22 +150,22 @@ pub(super) struct Slots {
     pub(super) lease: Option<LeaseId>,
 }
 
-/// An image of each guest of a reservation.
+/// Images of a reservation's guests on a host.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Snapshot {
     pub(super) fence: u64,
     pub(super) ready_at: Timestamp,
-    /// It was said to be there.
+    /// Whether a call has reported the images as ready.
     pub(super) told: bool,
 }
 
-/// A guest.
+/// State of a guest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Guest {
     pub(super) name: String,
     #[serde(with = "SavedOwner")]
     pub(super) owner: GuestOwner,
-    /// Whose it is, if it is nobody's who leases.
+    /// `None` for guests that aren't instances and belong to a lease.
     #[serde(default)]
     pub(super) project: Option<String>,
     #[serde(default)]
@@ -174,22 +173,20 @@ pub(super) struct Guest {
     pub(super) memory_mib: u32,
     #[serde(default)]
     pub(super) disk_gib: u32,
-    /// How long it has to shut down, if it is of a class that says so.
+    /// Time to shut down, if the guest's class sets one.
     #[serde(default)]
     pub(super) notice: Option<SignedDuration>,
-    /// The lease that lets it on a host of its own.
+    /// The lease that allows the guest on one of its hosts.
     #[serde(default, with = "id_or_none")]
     pub(super) backfills: Option<LeaseId>,
     pub(super) stopping_since: Option<Timestamp>,
-    /// It has shut down and stays.
+    /// The guest has shut down and stays on its host.
     #[serde(default)]
     pub(super) shut_off: bool,
-    /// It is kept once it is not on its host any more.
+    /// The guest's state is kept after it leaves its host.
     #[serde(default)]
     pub(super) kept: bool,
-    /// It is being deleted.
     pub(super) deleting: bool,
-    /// Where it is moving to.
     #[serde(with = "id_or_none")]
     pub(super) moving_to: Option<HostId>,
 }
@@ -202,11 +199,11 @@ pub(super) enum SavedHealth {
     Unknown,
 }
 
-/// Something that will happen.
+/// A future event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Event {
-    /// A guest is seen on its host.
+    /// A guest is observed on its host.
     Lands {
         #[serde(with = "id")]
         host: HostId,
@@ -214,17 +211,17 @@ pub(super) enum Event {
         id: GuestId,
         guest: Guest,
     },
-    /// A guest is gone: it has ended, shut down or been deleted.
+    /// A guest has ended or was deleted.
     Leaves {
         #[serde(with = "id")]
         id: GuestId,
     },
-    /// A guest that was asked to has shut down.
+    /// A guest that was asked to shut down has done so.
     ShutsDown {
         #[serde(with = "id")]
         id: GuestId,
     },
-    /// A guest that migrates is on its new host.
+    /// A migrating guest has arrived on its new host.
     Arrives {
         #[serde(with = "id")]
         from: HostId,
@@ -238,9 +235,9 @@ pub(super) enum Event {
         #[serde(with = "id")]
         host: HostId,
     },
-    /// From the script.
+    /// A scripted event.
     Scripted(Happening),
-    /// Somebody looks for a place for a guest. Files of earlier versions call it by its former name.
+    /// A source of guests tries to start one. Files of earlier versions have the former name.
     #[serde(alias = "chatter")]
     BackgroundLoad(Talker),
 }
@@ -264,7 +261,8 @@ impl State {
         }
     }
 
-    /// As JSON, with only those hosts that may have changed since it was last saved. Removed hosts are `null`.
+    /// The state as JSON, with only those hosts that may have changed since the last save. Removed hosts are
+    /// `null`.
     pub(super) fn take_changes(&mut self) -> Result<Value, serde_json::Error> {
         let mut hosts = std::mem::take(&mut self.hosts);
         let changed = hosts.take_changed();
@@ -277,20 +275,20 @@ impl State {
         Ok(changes)
     }
 
-    /// The same with all hosts.
+    /// The state as JSON, with all hosts.
     pub(super) fn take_all(&mut self) -> Result<Value, serde_json::Error> {
         self.hosts.take_changed();
         serde_json::to_value(self)
     }
 
-    /// Random numbers for one purpose. They depend on how many were drawn before, so a state that was saved goes
-    /// on where it was.
+    /// A random generator for one purpose. It depends on the number of earlier generators, so a saved state
+    /// continues the same sequence.
     pub(super) fn draw(&mut self) -> SmallRng {
         self.draws += 1;
         SmallRng::seed_from_u64(self.seed ^ self.draws.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// An identifier with the version and variant of a random UUID.
+    /// A guest identifier with the version and variant of a random UUID.
     fn draw_guest_id(&mut self) -> GuestId {
         let number: u128 = self.draw().random();
         let variable = number & !(0xf << 76) & !(0x3 << 62);
@@ -302,24 +300,23 @@ impl State {
         self.events.insert((at, self.numbered), event);
     }
 
-    /// Whether somebody of that kind is about to look for a place for a guest.
+    /// Whether the next attempt of this source to start a guest is scheduled.
     pub(super) fn talks(&self, talker: Talker) -> bool {
         self.events.values().any(|event| matches!(event, Event::BackgroundLoad(who) if *who == talker))
     }
 
-    /// When something happens next.
     pub(super) fn next_event(&self) -> Option<Timestamp> {
         self.events.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Takes out what happens next, if it does by then.
+    /// Removes and returns the next event if it is due.
     fn due(&mut self, now: Timestamp) -> Option<(Timestamp, Event)> {
         let entry = self.events.first_entry().filter(|entry| entry.key().0 <= now)?;
         let ((at, _), event) = entry.remove_entry();
         Some((at, event))
     }
 
-    /// Lets everything happen that does until then. Says whether anything did.
+    /// Applies all events until `now`. Returns whether there were any.
     pub(super) fn advance(&mut self, rules: &Rules, now: Timestamp) -> bool {
         let mut happened = false;
         while let Some((at, event)) = self.due(now) {
@@ -337,7 +334,7 @@ impl State {
         happened
     }
 
-    /// What is left of the host's memory beside guests that are there or are moving there, MiB.
+    /// Memory that guests on the host, and guests moving there, leave free, MiB.
     pub(super) fn free_memory_mib(&self, rules: &Rules, id: HostId) -> u64 {
         let here = self.hosts.get(&id).into_iter().flat_map(|host| host.guests.values());
         let elsewhere = self.hosts.iter().filter(|(other, _)| **other != id);
@@ -347,12 +344,11 @@ impl State {
         rules.memory_mib.get(&id).copied().unwrap_or(0).saturating_sub(used)
     }
 
-    /// The host that a guest is on.
     pub(super) fn whereabouts(&self, guest: GuestId) -> Option<HostId> {
         self.hosts.iter().find(|(_, host)| host.guests.contains_key(&guest)).map(|(id, _)| *id)
     }
 
-    /// Something happens to the machines.
+    /// Applies an event to the machines.
     pub(super) fn happen(&mut self, rules: &Rules, happening: Happening, at: Timestamp) {
         let set = |state: &mut Self, host, health| {
             if let Some(host) = state.hosts.get_mut(host) {
@@ -383,7 +379,7 @@ impl State {
         }
     }
 
-    /// A guest is not on its host any more.
+    /// Removes a guest from its host.
     pub(super) fn remove(&mut self, id: GuestId, at: Timestamp) {
         let host = self.whereabouts(id).and_then(|host| self.hosts.get_mut(host));
         let gone = host.and_then(|host| host.guests.remove(&id));
@@ -392,7 +388,7 @@ impl State {
         }
     }
 
-    /// A guest shuts down.
+    /// Shuts a guest down.
     pub(super) fn shut_down(&mut self, rules: &Rules, id: GuestId, at: Timestamp) {
         if !rules.stay_shut_off {
             self.remove(id, at);
@@ -403,12 +399,13 @@ impl State {
         }
     }
 
-    /// A guest does not shut down after all.
+    /// Cancels the shutdown of a guest.
     pub(super) fn cancel_shut_down(&mut self, guest: GuestId) {
         self.events.retain(|_, event| !matches!(event, Event::ShutsDown { id } if *id == guest));
     }
 
-    /// Somebody starts a guest on a host. The scheduler refuses where guests of that kind may not start.
+    /// Starts a guest on a host. `None` if the scheduler rejects guests of this owner there, or if there
+    /// isn't enough memory for another project's guest.
     pub(super) fn start(
         &mut self,
         rules: &Rules,
@@ -453,7 +450,7 @@ impl State {
         Some(id)
     }
 
-    /// A guest that was started is seen on its host, unless that has failed meanwhile.
+    /// Ends the start of a guest, which is lost if its host has failed.
     pub(super) fn land(&mut self, id: HostId, guest: GuestId, landing: Guest, at: Timestamp) {
         let Some(host) = self.hosts.get_mut(id) else { return };
         host.in_flight = host.in_flight.saturating_sub(1);
@@ -473,18 +470,18 @@ impl State {
     }
 }
 
-/// Whether a guest is the lease's.
+/// Whether a guest belongs to the lease.
 pub(super) fn is_of(owner: GuestOwner, lease: Option<LeaseId>) -> bool {
     lease.is_some_and(|lease| owner == GuestOwner::Lease(lease))
 }
 
 impl Host {
-    /// How many guests are here or on their way here.
+    /// Number of guests here or coming here.
     pub(super) fn crowd(&self) -> usize {
         self.guests.len() + self.in_flight as usize
     }
 
-    /// Whether the scheduler lets guests of that owner start here.
+    /// Whether the scheduler lets guests of this owner start here.
     pub(super) fn admits(&self, owner: GuestOwner) -> bool {
         if self.health() == Health::Failed {
             return false;
@@ -500,7 +497,8 @@ impl Host {
         }
     }
 
-    /// As the planner sees it, if it was taken on, in a cloud that over-commits hosts or does not.
+    /// The planner's view; `None` if the host was not adopted. `overcommits` tells whether the cloud can
+    /// over-commit hosts.
     pub(super) fn observed(&self, overcommits: bool) -> Option<plan::ObservedHost> {
         let guest = |(id, guest): (&GuestId, &Guest)| plan::Guest {
             id: *id,

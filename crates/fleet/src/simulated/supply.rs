@@ -3,17 +3,17 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// The power of a machine, and what it has saved.
+/// Power of a machine, and the time it was off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Supply {
-    /// Since when it is off, if it is.
+    /// `None` if the machine is on.
     pub(super) off_since: Option<Timestamp>,
-    /// When it has booted, if it is booting; never if it will not.
+    /// End of the current boot, [`Timestamp::MAX`] if it never ends; `None` if the machine isn't booting.
     pub(super) boots_until: Option<Timestamp>,
-    /// It will not boot any more until somebody repairs it.
+    /// The machine won't boot until it is repaired.
     pub(super) broken: bool,
-    /// How long it was off until it was switched on last, milliseconds.
+    /// Total duration that the machine was off before it was last switched on, milliseconds.
     pub(super) off_ms: i64,
 }
 
@@ -22,7 +22,7 @@ impl Supply {
         self.off_since.is_some() || self.boots_until.is_some()
     }
 
-    /// From now on it boots as it should; so it does now, if it was trying.
+    /// Makes the machine boot as usual. A boot that would never end succeeds now.
     pub(super) fn repair(&mut self) {
         if self.boots_until == Some(Timestamp::MAX) {
             self.boots_until = None;
@@ -30,12 +30,12 @@ impl Supply {
         self.broken = false;
     }
 
-    /// It does not boot any more.
+    /// Makes later boots fail.
     pub(super) fn break_boots(&mut self) {
         self.broken = true;
     }
 
-    /// How long it was off all together, until then.
+    /// Total duration that the machine was off until `now`.
     pub(super) fn off_for(&self, now: Timestamp) -> SignedDuration {
         let now_off = self.off_since.map_or(SignedDuration::ZERO, |since| now.duration_since(since));
         SignedDuration::from_millis(self.off_ms).saturating_add(now_off)

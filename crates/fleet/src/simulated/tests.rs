@@ -1,5 +1,4 @@
-//! Tests of the simulated fleet: what differs from call to call. What all drivers promise is in
-//! [`crate::conformance`].
+//! Tests of the simulated fleet's own features. [`crate::conformance`] has the promises of all drivers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -81,7 +80,8 @@ async fn hosts_that_were_not_taken_on_are_not_observed() {
 
 #[tokio::test]
 async fn each_fault_does_what_it_says() {
-    // Whether the caller gets an error, whether it is done at once, and whether it comes later (again).
+    // Whether the caller gets an error, whether the call takes effect at once, and whether it takes effect
+    // later (again).
     let cases = [
         (Fault::Refuse, true, false, false),
         (Fault::TimeOutBefore, true, false, false),
@@ -253,7 +253,7 @@ async fn a_guest_does_not_migrate_where_there_is_no_room() {
     assert!(refused(fleet.migrate(HOST, largest.id, HostId(2), &key("migrate")).await));
 }
 
-/// All that is seen on the first hosts, hour after hour, with guests coming and going.
+/// Observations of the first hosts, hour by hour, with a background load.
 async fn hours(seed: u64) -> Vec<String> {
     let clock = Arc::new(ManualClock::new(at(0)));
     let fleet = SimulatedFleet::new(clock.clone(), seed, &Layout::of_machines(3))

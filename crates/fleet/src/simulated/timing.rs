@@ -1,33 +1,28 @@
-//! How long things take on simulated machines.
+//! Durations of operations on simulated machines.
 
 use jiff::{SignedDuration, Timestamp};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-/// That much later, or the end of time.
+/// Adds a duration; the maximum on overflow.
 pub(super) fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
     instant.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// A time that is drawn between two limits, both included, to the millisecond.
+/// A random duration between two limits, both included, in whole milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Between {
-    /// Not less.
     pub least: SignedDuration,
-    /// Not more.
     pub most: SignedDuration,
 }
 
 impl Between {
-    /// No time at all.
     pub const ZERO: Self = Self { least: SignedDuration::ZERO, most: SignedDuration::ZERO };
 
-    /// Between so many milliseconds and so many.
     pub const fn millis(least: i64, most: i64) -> Self {
         Self { least: SignedDuration::from_millis(least), most: SignedDuration::from_millis(most) }
     }
 
-    /// Between so many seconds and so many.
     pub const fn secs(least: i64, most: i64) -> Self {
         Self { least: SignedDuration::from_secs(least), most: SignedDuration::from_secs(most) }
     }
@@ -42,29 +37,28 @@ impl Between {
     }
 }
 
-/// How long what takes.
+/// Durations of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// From a call to its effect, and the answer.
+    /// From a call to its effect and response.
     pub call: Between,
-    /// A question about the fleet.
+    /// A query about the fleet.
     pub question: Between,
-    /// From the start of a guest to when it is seen on its host.
+    /// From the start of a guest until it is observed on its host.
     pub boot: Between,
-    /// From the request to shut down to when a guest is gone.
+    /// From the request to shut down until the guest is gone.
     pub shut_down: Between,
-    /// The deletion of a guest, which is answered with [`crate::Outcome::Pending`] meanwhile.
+    /// Deletion of a guest. The call returns [`crate::Outcome::Pending`] until then.
     pub deletion: Between,
-    /// An image of one guest, likewise.
+    /// Image of one guest. The call returns [`crate::Outcome::Pending`] until then.
     pub snapshot: Between,
     /// From switching a machine on until it works.
     pub power_on: Between,
-    /// How fast the memory of a guest that migrates is copied, MiB per second; 0: at once.
+    /// Speed at which the memory of a migrating guest is copied, MiB per second. 0 means at once.
     pub migration_mib_per_second: u32,
 }
 
 impl Timing {
-    /// Everything at once.
     pub const IMMEDIATE: Self = Self {
         call: Between::ZERO,
         question: Between::ZERO,
@@ -76,7 +70,7 @@ impl Timing {
         migration_mib_per_second: 0,
     };
 
-    /// Like a rack of machines with a good network. Some guests do not shut down within a minute.
+    /// A rack of machines with a good network. Some guests take more than a minute to shut down.
     pub const LIFELIKE: Self = Self {
         call: Between::millis(20, 400),
         question: Between::millis(5, 60),

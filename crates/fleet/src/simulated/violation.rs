@@ -7,57 +7,26 @@ use thiserror::Error;
 /// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// A preemptible guest was deleted without having been given its time.
+    /// A preemptible guest was deleted before its grace time ended.
     #[error("at {at}, preemptible guest {guest} on host {host} was deleted; it was asked to shut down at {}",
         .asked_at.map_or_else(|| "no time".to_owned(), |at| at.to_string()))]
     DeletedBeforeGrace {
-        /// Where.
         host: HostId,
-        /// Which.
         guest: GuestId,
-        /// Since when it was to shut down, if it was.
+        /// Time of the request to shut down; `None` if there was none.
         asked_at: Option<Timestamp>,
-        /// When.
         at: Timestamp,
     },
-    /// A guest was stopped or deleted that is nobody's business.
+    /// A guest of another owner, which the service must not touch, was stopped or deleted.
     #[error("at {at}, guest {guest} on host {host} was stopped or deleted; it is somebody else's")]
-    TouchedForeignGuest {
-        /// Where.
-        host: HostId,
-        /// Which.
-        guest: GuestId,
-        /// When.
-        at: Timestamp,
-    },
-    /// A host was handed over with a guest on it that is not the lease's.
+    TouchedForeignGuest { host: HostId, guest: GuestId, at: Timestamp },
+    /// A host was handed over with another owner's guest on it.
     #[error("at {at}, host {host} was handed over with foreign guest {guest} on it")]
-    HeldWithForeignGuest {
-        /// Where.
-        host: HostId,
-        /// Which.
-        guest: GuestId,
-        /// When.
-        at: Timestamp,
-    },
-    /// A foreign guest got onto a host that a lease holds.
+    HeldWithForeignGuest { host: HostId, guest: GuestId, at: Timestamp },
+    /// A foreign guest appeared on a host that a lease holds.
     #[error("at {at}, foreign guest {guest} landed on host {host}, which a lease holds")]
-    LandedOnHeldHost {
-        /// Where.
-        host: HostId,
-        /// Which.
-        guest: GuestId,
-        /// When.
-        at: Timestamp,
-    },
-    /// A guest got onto a host after it was found to be empty.
+    LandedOnHeldHost { host: HostId, guest: GuestId, at: Timestamp },
+    /// A guest appeared on a host after the host was verified to be empty.
     #[error("at {at}, guest {guest} landed on host {host}, which was verified to be empty")]
-    LandedAfterVerification {
-        /// Where.
-        host: HostId,
-        /// Which.
-        guest: GuestId,
-        /// When.
-        at: Timestamp,
-    },
+    LandedAfterVerification { host: HostId, guest: GuestId, at: Timestamp },
 }

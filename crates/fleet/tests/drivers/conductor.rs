@@ -1,4 +1,4 @@
-//! The smallest thing that runs leases on a fleet: observe, plan, perform, and again.
+//! A minimal loop that runs leases on a fleet: observe, plan, perform.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -21,7 +21,8 @@ pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).expect("a time")
 }
 
-/// A lease of what is said, from when to when in minutes. Its reservations are numbered from ten times its number.
+/// A lease with these reservations. `from` and `to` are in minutes. Reservations are numbered from `10 *
+/// number`.
 pub(crate) fn lease(number: u128, from: i64, to: i64, given: Vec<(ReservationTerms, Allocation)>) -> Lease {
     let window = Window::new(at(from * 60), at(to * 60)).expect("a window");
     let (asked, given): (Vec<_>, Vec<_>) = given.into_iter().unzip();
@@ -37,14 +38,14 @@ pub(crate) fn lease(number: u128, from: i64, to: i64, given: Vec<(ReservationTer
     Lease::new(new, Terms::new(window, None, asked).expect("terms"), given, None)
 }
 
-/// These hosts, whole.
+/// A reservation of whole hosts.
 pub(crate) fn hosts(ids: &[u64]) -> (ReservationTerms, Allocation) {
     let number = ids.len() as u32;
     let terms = HostsTerms::new(number, number).expect("terms");
     (ReservationTerms::Hosts(terms), Allocation::Hosts(ids.iter().copied().map(HostId).collect()))
 }
 
-/// So many slots of a host.
+/// A reservation of slots on one host.
 pub(crate) fn slots(host: u64, count: u32) -> (ReservationTerms, Allocation) {
     let terms = InstancesTerms {
         size: InstanceSize::new(1, 1024, 0).expect("a size"),
@@ -57,7 +58,7 @@ pub(crate) fn slots(host: u64, count: u32) -> (ReservationTerms, Allocation) {
     (ReservationTerms::Instances(terms), Allocation::Slots([(HostId(host), count)].into()))
 }
 
-/// An address.
+/// A reservation of one floating IP.
 pub(crate) fn address(id: u128) -> (ReservationTerms, Allocation) {
     let terms = FloatingIpsTerms::new(NetworkId("public".to_owned()), 1, []).expect("terms");
     (ReservationTerms::FloatingIps(terms), Allocation::FloatingIps([FloatingIpId(id)].into()))
@@ -83,7 +84,7 @@ impl Conductor {
         }
     }
 
-    /// One turn. Says what was seen, if anything was.
+    /// Runs one cycle. `None` if the observation failed.
     pub(crate) async fn turn(&mut self, fleet: &dyn Fleet, now: Timestamp) -> Option<Observed> {
         let observed = fleet.observe(&self.hosts, &[]).await.ok()?;
         let world = World::new(&observed, &self.history, &self.rules, now);

@@ -1,4 +1,4 @@
-//! A rack whose hooks are a shell script. It notes what it is called for in a file, and guests are files too.
+//! A rack whose hooks are a shell script. The script logs its calls to a file. Guests are files, too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub(crate) const THEIRS: ReservationId = ReservationId(0xb2);
 pub(crate) struct Rack {
     pub(crate) directory: PathBuf,
     pub(crate) fleet: HooksFleet,
-    /// Guests on their way.
+    /// Guests that are starting.
     flying: Mutex<Vec<(HostId, GuestId)>>,
     guests: AtomicU64,
 }
@@ -71,7 +71,7 @@ fn open(directory: &Path) -> HooksFleet {
     HooksFleet::open(&config(directory), clock).expect("a fleet")
 }
 
-/// With hooks for all moments but those of hosts and reservations as a whole.
+/// All hooks except `on_adopt`, `on_abandon`, `on_prepare` and `on_finish`.
 fn config(directory: &Path) -> HooksConfig {
     config_with(directory, &[])
 }
@@ -133,7 +133,7 @@ impl Rack {
         }
     }
 
-    /// What the hooks were called for since the last time this was asked.
+    /// Returns and clears the log of hook calls.
     pub(crate) fn log(&self) -> Vec<String> {
         let file = self.directory.join("log");
         let log = fs::read_to_string(&file).unwrap_or_default();
@@ -141,7 +141,7 @@ impl Rack {
         log.lines().map(str::trim).map(str::to_owned).collect()
     }
 
-    /// The process ends, whatever it was doing, and another begins.
+    /// Replaces the process, as after a crash.
     fn restart(&mut self) {
         self.fleet = open(&self.directory);
     }
@@ -164,7 +164,7 @@ impl Drop for Rack {
     }
 }
 
-/// A key of its own for every call.
+/// A new operation for every call.
 pub(crate) fn key(fence: u64) -> OperationKey {
     static KEYS: AtomicU64 = AtomicU64::new(0);
     let number = KEYS.fetch_add(1, Ordering::Relaxed);
@@ -263,7 +263,7 @@ async fn two_services_are_not_at_work_on_one_host_at_once() {
     let rack = rack();
     let other = open(&rack.directory);
     rack.verified().await;
-    // Both hand it over, and one of the two finds it done.
+    // Both hand the host over, and the second one finds it done.
     let (one, two) = (key(1), key(2));
     let both = tokio::join!(rack.fleet.hold(HOST, MINE, &one), other.hold(HOST, MINE, &two));
     assert_eq!(both, (Ok(Outcome::Done), Ok(Outcome::Done)));
@@ -359,7 +359,7 @@ async fn a_host_whose_release_failed_half_way_is_released_and_handed_over_again_
     }
     assert_eq!(conductor.leases[0].status, LeaseStatus::Active);
     let reservation = conductor.leases[0].reservations[0].id;
-    // As when healing gives it another host, and then this one again.
+    // As when healing gives the lease another host and later this one again.
     rack.set_failing("on_release", true);
     assert!(rack.fleet.release(HOST, reservation, &key(100)).await.is_err());
     rack.set_failing("on_release", false);
@@ -461,7 +461,6 @@ async fn a_guest_that_was_asked_to_leave_in_vain_is_resumed_once_and_may_be_aske
     assert!(seen.hosts[&HOST].guests.iter().all(|guest| guest.stopping_since.is_none()));
 }
 
-/// An instance of that kind on the host.
 fn instance(kind: InstanceKind) -> Instance {
     let owner = Owner { project: ProjectId("red".to_owned()), user: UserId("ruth".to_owned()) };
     let size = GuestSize { vcpus: 2, memory_mib: 2048, disk_gib: 10 };
@@ -556,7 +555,7 @@ async fn leases_run_on_a_rack_whose_hooks_fail_for_a_while_and_whose_process_cra
     }
     let leases = vec![lease(1, 0, 60, vec![hosts(&[1]), slots(2, 2), address(7)])];
     let mut conductor = Conductor::new([HostId(1), HostId(2)], leases);
-    // Each hook fails for two minutes, one after another, and the process dies in the middle of it.
+    // Each hook fails for two minutes, one after another, and the process crashes in between.
     let moments = ["on_fence", "check", "on_grant", "on_assign", "on_hold"];
     let mut minute = 0;
     for moment in moments {
@@ -644,7 +643,7 @@ async fn a_machine_whose_guests_have_gone_can_be_taken_on() {
     assert_eq!(guests().await, 1);
     fs::remove_file(rack.guest_file(HOST, GuestId(9))).expect("a guest");
     assert_eq!(guests().await, 0);
-    // One that has come since the last look is named as well.
+    // A guest that started after the last check is named, too.
     rack.put_guest(HOST, GuestId(8), "other");
     let refused = rack.fleet.adopt(HOST).await.expect_err("a guest").to_string();
     let uuid = GuestId(8);

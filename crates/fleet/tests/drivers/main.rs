@@ -1,4 +1,4 @@
-//! Every driver is held to the promises of the conformance suite, and leases are run on each.
+//! Runs the conformance suite and leases on every driver.
 
 mod conductor;
 mod hooks;

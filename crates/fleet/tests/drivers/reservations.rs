@@ -1,4 +1,4 @@
-//! Hooks of reservations as a whole and of hosts that come and go, and what hooks are told of leases.
+//! Hooks of whole reservations and of adopted hosts, and facts of leases that hooks receive.
 
 use std::fs;
 use std::sync::Arc;
@@ -20,13 +20,12 @@ use crate::hooks::{HOST, MINE, Rack, THEIRS, config_with, key, rack};
 const MORE: [&str; 4] = ["on_adopt", "on_abandon", "on_prepare", "on_finish"];
 const OTHER: HostId = HostId(2);
 
-/// A fleet of the same machines with all hooks.
+/// A fleet of the rack's machines with all hooks.
 fn open(rack: &Rack) -> HooksFleet {
     let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
     HooksFleet::open(&config_with(&rack.directory, &MORE), clock).expect("a fleet")
 }
 
-/// A rack with all hooks.
 fn whole_rack() -> Rack {
     let mut rack = rack();
     rack.fleet = open(&rack);
@@ -81,7 +80,7 @@ async fn what_failed_or_was_interrupted_is_prepared_and_finished_again() {
     rack.set_failing("on_prepare", false);
     rack.fleet = open(&rack);
     rack.log();
-    // Nobody wants it any more: what was begun is undone.
+    // The lease no longer wants the host, so the begun handover is undone.
     assert_eq!(rack.fleet.unfence(HOST, &key(2)).await, Ok(Outcome::Done));
     let undone =
         [format!("on_release node1 {MINE}"), format!("on_finish  {MINE}"), "on_unfence node1".to_owned()];
@@ -204,12 +203,12 @@ async fn hooks_are_told_of_the_lease_and_what_is_asked_for() {
     let variables = fs::read_to_string(rack.directory.join("variables")).expect("it was told");
     let wanted = "mary 1970-01-01T00:00:00Z 1970-01-01T02:00:00Z [\"==\", \"$gpu\", \"v 100\"]\n";
     assert_eq!(variables, wanted);
-    // What another reservation asks for is not said of this one.
+    // Terms of one reservation aren't passed for another.
     assert_eq!(rack.fleet.grant(HOST, THEIRS, 1, &own(2)).await, Ok(Outcome::Done));
     let seen = told();
     assert_eq!((&seen["lease_name"], &seen["amount"]), (&json!(facts.name), &Value::Null), "{seen}");
     assert_eq!((&seen["user"], &seen["properties"]), (&json!("mary"), &Value::Null), "{seen}");
-    // Of an address the address itself, as long as it may be leased.
+    // The address itself is passed while it is leasable.
     let ip = conformance::address();
     assert_eq!(rack.fleet.assign(&ip, THEIRS, &own(1)).await, Ok(Outcome::Done));
     let seen = told();
@@ -217,7 +216,7 @@ async fn hooks_are_told_of_the_lease_and_what_is_asked_for() {
     assert_eq!(rack.fleet.unassign(ip.id, None, THEIRS, &own(2)).await, Ok(Outcome::Done));
     let seen = told();
     assert_eq!((&seen["floating_ip"], &seen["address"]), (&json!(ip.id.to_string()), &Value::Null), "{seen}");
-    // A lease that nobody knows any more has no name.
+    // An unknown lease has no name.
     assert_eq!(rack.fleet.withdraw(HOST, MINE, &key(3)).await, Ok(Outcome::Done));
     let seen = told();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The simulated fleet, at once and taking its time.
+//! The simulated fleet, with immediate and with lifelike timing.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use leases::status::LeaseStatus;
 
 use crate::conductor::{Conductor, address, at, hosts, lease, slots};
 
-/// A clock that is set to whatever somebody waits for.
+/// A clock that jumps to the time of each sleep.
 #[derive(Debug)]
 struct Leaping(ManualClock);
 
@@ -86,8 +86,8 @@ async fn a_fleet_where_things_take_time_conforms() {
     }
 }
 
-/// Leases one after another on the same hosts, while guests come and go, hosts fail for a while, and calls are
-/// refused, lost, late or doubled; then a calm hour.
+/// Runs consecutive leases on the same hosts, with background load, failing hosts, and rejected, lost, late
+/// or duplicate calls. A calm hour follows.
 async fn run_leases(seed: u64) {
     let clock = Arc::new(Leaping(ManualClock::new(at(0))));
     let fleet = SimulatedFleet::new(clock.clone(), seed, &Layout::of_machines(5));

@@ -1,4 +1,4 @@
-//! A cloud that only pretends: Keystone's login, and whatever else a test has it answer.
+//! A stub of a cloud: Keystone's login, and the responses that a test sets.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use openstack::{Cloud, Domain, Interface, Login, Project, Retry, Secret, Session
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-/// A request that was made.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub method: Method,
@@ -30,7 +30,7 @@ impl Asked {
     }
 }
 
-/// What is answered.
+/// The response of a stub.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: u16,
@@ -65,7 +65,7 @@ impl IntoResponse for Reply {
 
 type Answers = Box<dyn Fn(&Asked, usize) -> Option<Reply> + Send + Sync>;
 
-/// A cloud.
+/// A running stub.
 #[derive(Clone)]
 pub struct Stub {
     pub url: String,
@@ -74,8 +74,9 @@ pub struct Stub {
 }
 
 impl Stub {
-    /// Answers as `answers` says, which is told how many requests of that method and path there were before; logins that it
-    /// says nothing of are let in, with the token `token-N`.
+    /// Starts a stub that responds with the result of `answers`. Its second argument is the number of earlier
+    /// requests with the same method and path. If it returns `None` for a login, the login succeeds with the
+    /// token `token-N`.
     pub async fn start(answers: impl Fn(&Asked, usize) -> Option<Reply> + Send + Sync + 'static) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -89,7 +90,7 @@ impl Stub {
         self.asked.lock().expect("no panic").clone()
     }
 
-    /// How often each was asked, as `METHOD PATH`.
+    /// Number of requests by `METHOD PATH`.
     pub fn counts(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for asked in self.asked() {
@@ -98,7 +99,7 @@ impl Stub {
         counts
     }
 
-    /// A cloud as sessions know it.
+    /// Settings of a session with the stub.
     pub fn cloud(&self) -> Cloud {
         let default = || Domain::Name("Default".to_owned());
         Cloud {
@@ -124,7 +125,7 @@ impl Stub {
         session(self.cloud())
     }
 
-    /// What Keystone says of a token of this lifetime.
+    /// Keystone's description of a token with this lifetime.
     pub fn token(&self, seconds: i64) -> Value {
         let endpoint = |path: &str| {
             json!([
@@ -152,7 +153,6 @@ pub fn session(cloud: Cloud) -> Arc<Session> {
     Arc::new(Session::new(cloud, Arc::new(SeededIds::new(1))).expect("a session"))
 }
 
-/// Whether a request is a login.
 pub fn is_login(asked: &Asked) -> bool {
     asked.method == Method::POST && asked.path == "/v3/auth/tokens"
 }

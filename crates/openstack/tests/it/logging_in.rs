@@ -1,4 +1,4 @@
-//! One login for all, again when it is needed, and not more often than that.
+//! Tests of logins: one for all calls, renewed when necessary and not more often.
 
 use openstack::{Api, Call, ErrorKind, Microversion, Secret};
 use serde_json::json;
@@ -39,7 +39,7 @@ async fn many_calls_at_once_share_one_login() {
 
 #[tokio::test]
 async fn a_token_that_is_refused_is_replaced_once() {
-    // The first token is revoked, the second one good.
+    // The first token is revoked, the second one is valid.
     let stub = Stub::start(|asked, _| {
         (!is_login(asked)).then(|| match asked.header("x-auth-token") {
             "token-1" => Reply::new(401, &json!({"error": {"message": "gone"}})),
@@ -74,7 +74,7 @@ async fn a_service_that_refuses_every_token_is_asked_twice() {
 
 #[tokio::test]
 async fn a_token_that_is_over_is_replaced_at_the_next_call() {
-    // Tokens of this Keystone end at once, so each call logs in; the third login and all after it fail.
+    // This Keystone's tokens expire at once, so each call logs in. The third login and all later ones fail.
     let stub = Stub::start(|_, _| None).await;
     let lasting = stub.clone();
     let stub = Stub::start(move |asked, before| {
@@ -139,7 +139,7 @@ async fn a_new_password_is_read_at_the_next_login_and_one_that_is_missing_is_nam
     let session = session(cloud);
     session.own_token().await.expect("a token");
     std::fs::write(&path, "two\n").expect("a file");
-    // It is refused, so there is another login.
+    // The rejected token causes another login.
     session.call(&list_servers()).await.expect_err("refused");
     let passwords: Vec<_> = stub
         .asked()

@@ -1,4 +1,4 @@
-//! The client with clouds that only pretend.
+//! Tests of the client with stubs of clouds.
 
 mod cloud;
 mod logging_in;

@@ -1,5 +1,5 @@
-//! What a real Keystone was asked and what it answered, replayed: requests have the same method, path,
-//! headers and body as then, and answers are read as they were.
+//! Replays recorded exchanges with a real Keystone: requests must have the recorded method, path, headers and
+//! body, and the recorded responses must be understood.
 
 use openstack::{Cloud, Domain, Error, ErrorKind, Interface, Login, Project, Secret, Token, User, validate};
 use reqwest::Url;
@@ -21,7 +21,7 @@ fn exchange(name: &str) -> Value {
         .unwrap_or_else(|| panic!("{name} is not recorded"))
 }
 
-/// What is wrong with a request beside the recorded one.
+/// Difference between a request and the recorded one, if any.
 fn difference(asked: &Asked, recorded: &Value) -> Option<String> {
     let path =
         if asked.query.is_empty() { asked.path.clone() } else { format!("{}?{}", asked.path, asked.query) };
@@ -37,7 +37,7 @@ fn difference(asked: &Asked, recorded: &Value) -> Option<String> {
     }
 }
 
-/// A Keystone that answers one login and one question, and only if they are asked as they were.
+/// A Keystone that accepts one login and one other request, which must match the recordings.
 async fn replay(login: &str, question: &str) -> Stub {
     let (login, question) = (exchange(login), exchange(question));
     Stub::start(move |asked, _| {
@@ -77,7 +77,7 @@ fn cloud(stub: &Stub) -> Cloud {
     }
 }
 
-/// What that question is answered.
+/// Validates the token of a recorded exchange.
 async fn ask(question: &str) -> Result<Option<Token>, Error> {
     let stub = replay("log in", question).await;
     let token =

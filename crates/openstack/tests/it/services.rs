@@ -1,4 +1,4 @@
-//! Calls to services: where they go, when they are sent again, what their errors say, and whom they trust.
+//! Tests of calls to services: endpoints, retries, errors, and TLS.
 
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ async fn an_answer_that_is_too_long_or_none_at_all_is_an_error() {
     let error = stub.session().call(&call).await.expect_err("too long");
     assert_eq!(error.kind, ErrorKind::TooLong(1000));
 
-    // Accepts, and says nothing.
+    // Accepts connections and never responds.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let mut cloud = stub.cloud();
     cloud.identity =

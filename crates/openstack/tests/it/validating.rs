@@ -1,4 +1,4 @@
-//! What a token of somebody else stands for.
+//! Tests of token validation.
 
 use openstack::{ErrorKind, validate};
 use secrecy::SecretString;
