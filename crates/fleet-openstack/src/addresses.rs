@@ -1,9 +1,9 @@
-//! Addresses of external networks. One that a reservation has is a floating IP of Neutron's, of the lease's project, with
-//! the tags that Blazar gives it: `blazar` and `reservation:ID`.
+//! Floating IPs of external networks. The address of a reservation is a Neutron floating IP in the lease's
+//! project, with Blazar's tags: `blazar` and `reservation:ID`.
 //!
-//! A floating IP is known by its address, which only administrators choose. Its tags the project can change, and it can
-//! delete the floating IP: what has other tags is taken back and handed out again, and what is gone is handed out again, so
-//! that a project can neither keep an address nor get at somebody else's.
+//! The driver identifies a floating IP by its address, which only administrators can choose. The project can
+//! change the tags and delete the floating IP. A floating IP with other tags is reclaimed and assigned again,
+//! and a deleted one is assigned again, so a project can neither keep an address nor get another project's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -19,20 +19,20 @@ use crate::wire::{self, FloatingAddress};
 
 type Answer = Result<Outcome, FleetError>;
 
-/// The tag of everything that is leased.
+/// Tag of every leased floating IP.
 const TAG: &str = "blazar";
 
-/// What the tag begins with that names the reservation.
+/// Prefix of the tag that names the reservation.
 const OF_RESERVATION: &str = "reservation:";
 
-/// The reservation that the tags name.
+/// The reservation named by the tags, or [`UNCERTAIN`].
 fn holder(found: &FloatingAddress) -> ReservationId {
     let named = found.tags.iter().find_map(|tag| parse_uuid(tag.strip_prefix(OF_RESERVATION)?));
     named.map_or(UNCERTAIN, ReservationId)
 }
 
 impl OpenStackFleet {
-    /// The networks that addresses may come from. Subnets that cannot be read are left out.
+    /// External networks. Subnets that can't be parsed are omitted.
     pub(crate) async fn external_networks(&self) -> Result<Vec<Network>, FleetError> {
         let networks = self.cloud.external_networks().await?;
         let subnets = self.cloud.subnets(&networks).await?;
@@ -44,8 +44,8 @@ impl OpenStackFleet {
         Ok(networks.into_iter().map(network).collect())
     }
 
-    /// Who has these addresses. While Neutron does not answer, it is who had them when it last did: what is done to
-    /// addresses fails then, and hosts are not kept waiting.
+    /// Reservations that hold these addresses. While Neutron doesn't answer, returns its last known answer:
+    /// steps on addresses fail then, but steps on hosts don't have to wait.
     pub(crate) async fn who_has(
         &self,
         addresses: &[FloatingIp],
@@ -91,7 +91,7 @@ impl OpenStackFleet {
         Ok(seen)
     }
 
-    /// Gives the address to the lease's project, unless somebody has it.
+    /// Assigns the address to the lease's project, unless a floating IP with this address already exists.
     pub(crate) async fn assign_address(
         &self,
         ip: &FloatingIp,
@@ -106,12 +106,12 @@ impl OpenStackFleet {
             return Err(FleetError::Refused("the lease is not known any more".to_owned()));
         };
         let made = self.cloud.create_floating_address(&ip.network, ip.address, &facts.project.0).await?;
-        // Without them it is taken back, and handed out again.
+        // A floating IP without tags is reclaimed and assigned again.
         self.cloud.set_tags(&made.id, &[TAG.to_owned(), format!("{OF_RESERVATION}{reservation}")]).await?;
         Ok(Outcome::Done)
     }
 
-    /// Takes the address back that the reservation has.
+    /// Deletes the floating IP if the reservation holds it.
     pub(crate) async fn unassign_address(
         &self,
         ip: &FloatingIp,

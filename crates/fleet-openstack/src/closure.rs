@@ -1,33 +1,33 @@
-//! Why a compute service is disabled: the text that Nova keeps of it. It is where the driver keeps how far a handover
-//! is, so that after a crash, or to another service, the cloud itself says so. Services that were disabled with any
-//! other text are somebody else's business.
+//! Reasons for a disabled compute service, as Nova stores them. The driver keeps the progress of a handover
+//! in this text, so that the cloud itself has it after a crash and for other services. Services disabled with
+//! any other text were not disabled by the driver.
 
 use leases::ids::ReservationId;
 
 use crate::ids::parse_uuid;
 
-/// What all of them begin with.
+/// Prefix of all of the driver's reasons.
 const OURS: &str = "allot: ";
 const CHANGING: &str = "changing hands";
 const EMPTY_FOR: &str = "changing hands, empty for ";
 const TAKING_BACK: &str = "taking back from ";
 const SAVING: &str = "saving power";
 
-/// Why the driver has disabled a compute service.
+/// The driver's reason for disabling a compute service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closure {
     /// The host is fenced.
     Changing,
-    /// It is, and has been found empty but for servers of that reservation's lease.
+    /// The host is fenced, and was found empty except for servers of that reservation's lease.
     EmptyFor(ReservationId),
-    /// It goes back from that reservation to the free pool.
+    /// The host returns from that reservation to the free pool.
     TakingBack(ReservationId),
-    /// It is fenced, and is switched off: it is off when the service is down.
+    /// The host is fenced and switched off. It is off once the service is down.
     Saving,
 }
 
 impl Closure {
-    /// As Nova keeps it.
+    /// The value of Nova's `disabled_reason`.
     pub(crate) fn text(self) -> String {
         match self {
             Self::Changing => format!("{OURS}{CHANGING}"),
@@ -37,8 +37,8 @@ impl Closure {
         }
     }
 
-    /// None if the text is somebody else's. One of ours that cannot be read stands for a fenced host, which is where
-    /// every handover can go on from.
+    /// `None` if the driver didn't write the text. An unreadable text with the driver's prefix becomes
+    /// [`Self::Changing`], since every handover can continue from a fenced host.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let text = text.strip_prefix(OURS)?;
         let reservation = |prefix| text.strip_prefix(prefix).and_then(parse_uuid).map(ReservationId);

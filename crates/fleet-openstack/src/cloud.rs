@@ -1,4 +1,4 @@
-//! Calls of Nova, Placement, Neutron and Glance, each as one function. Nothing is decided here.
+//! Requests to Nova, Placement, Neutron and Glance, one function for each. Decisions are made elsewhere.
 
 mod glance;
 mod neutron;
@@ -14,20 +14,21 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::turns::Turns;
 
-/// Entries of a page. Services may be set to give fewer.
+/// Entries per page. A service can be configured to return fewer.
 const PAGE: usize = 1000;
 
-/// More pages than a cloud has: a service that always has one more is not followed forever.
+/// Maximum number of pages, more than any cloud has, so that a service that always reports another page isn't
+/// followed forever.
 const MOST_PAGES: usize = 1000;
 
-/// Longest page, bytes: a server with many addresses and tags takes some 10 KiB.
+/// Maximum size of a page, bytes. A server with many addresses and tags takes about 10 KiB.
 const MOST_BYTES: usize = 64 << 20;
 
-/// The services of a cloud.
+/// Client of a cloud's services.
 #[derive(Debug)]
 pub(crate) struct Cloud {
     session: Arc<Session>,
-    /// Whether servers are asked for with the hints that they were started with.
+    /// Whether server lists include the scheduler hints that servers were started with.
     hints: bool,
     turns: Turns<Turn>,
 }
@@ -54,7 +55,7 @@ impl Cloud {
         Self { session, hints, turns: Turns::default() }
     }
 
-    /// Who this is to the cloud.
+    /// ID of the service's own user.
     pub(crate) async fn own_user(&self) -> Result<String, FleetError> {
         self.session.own_token().await.map(|token| token.user.id).map_err(failed)
     }
@@ -67,8 +68,8 @@ impl Cloud {
         self.session.call(&call).await.and_then(|answer| answer.json()).map_err(failed)
     }
 
-    /// All entries of a list that comes in pages. `entries` says what a page has and whether there is another one,
-    /// `marker` what the next one is asked for by.
+    /// All entries of a paginated list. `entries` returns a page's entries and whether another page follows.
+    /// `marker` returns an entry's marker, which requests the page after it.
     async fn paged<P: DeserializeOwned, T>(
         &self,
         list: Call,
@@ -96,7 +97,8 @@ impl Cloud {
         self.session.call(&call).await.map_err(failed)
     }
 
-    /// Waits until no other step of this service creates an object with that name. Another service still can.
+    /// Waits until no other step of this service creates an object with that name. Other services aren't
+    /// excluded.
     async fn turn_for(&self, name: &str) -> OwnedMutexGuard<()> {
         self.turns.of(Turn::Name(name.to_owned())).await
     }
@@ -112,7 +114,7 @@ impl Cloud {
         }
     }
 
-    /// Creates an object, or finds that `exists` is true of one that another request has created.
+    /// Creates an object, or accepts that another request has created it if `exists` confirms that.
     async fn ensure(
         &self,
         call: Call,
@@ -124,7 +126,8 @@ impl Cloud {
         }
     }
 
-    /// Sends it; none if the service answers with one of these statuses, which mean that there is nothing to do.
+    /// Sends the call. Answers with one of these statuses mean that the work is already done, and become
+    /// `None`.
     async fn send_unless(&self, call: Call, statuses: &[u16]) -> Result<Option<Answer>, FleetError> {
         match self.session.call(&call).await {
             Ok(answer) => Ok(Some(answer)),
@@ -134,7 +137,7 @@ impl Cloud {
     }
 }
 
-/// What a service refuses it refuses tomorrow as well; all else may go later.
+/// Errors that a repetition can't fix become `Refused`. All others become `Unavailable`, since they can pass.
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn failed(error: Error) -> FleetError {
     match error.status() {
@@ -143,12 +146,11 @@ fn failed(error: Error) -> FleetError {
     }
 }
 
-/// Names of things that lists are paged by: the marker of the next page, if there is one.
 fn has_next(links: &[Link]) -> bool {
     links.iter().any(|link| link.rel == "next")
 }
 
-/// A link of a list.
+/// A pagination link.
 #[derive(Debug, serde::Deserialize)]
 struct Link {
     #[serde(default)]

@@ -1,5 +1,5 @@
-//! Differences between the cloud and the store in the objects of leases. Nothing is requested or changed here: the stored
-//! reservations are compared with what was seen, and each difference has a remedy.
+//! Differences between the cloud and the store in the objects of leases. This module sends no requests: it
+//! compares the stored reservations with what was seen and assigns each difference a remedy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,17 +18,16 @@ use crate::wire::{Aggregate, Flavor};
 /// The remedy for a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Remedy {
-    /// The reservation is prepared again.
+    /// Prepare the reservation again.
     Prepare(ReservationId),
-    /// Its slots on the host are granted again. The number is how many of them exist.
+    /// Grant the reservation's slots on the host again. The number is the count that exists now.
     Grant(HostId, ReservationId, u32),
-    /// The keys of the free pool's aggregate are set again.
+    /// Set the keys of the free pool's aggregate again.
     FreePool,
-    /// An operator has to decide.
+    /// An operator must decide.
     None,
 }
 
-/// A difference and its remedy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Found {
     pub(crate) difference: Difference,
@@ -44,15 +43,14 @@ pub(crate) struct Seen<'a> {
     pub(crate) names: &'a BTreeMap<HostId, Names>,
     /// By identifier.
     pub(crate) flavors: &'a BTreeMap<String, Flavor>,
-    /// The projects that may use flavors, by identifier of the flavor.
+    /// Projects with access, by identifier of the flavor.
     pub(crate) access: &'a BTreeMap<String, BTreeSet<String>>,
-    /// The names of server groups, by identifier.
+    /// Names of server groups, by identifier.
     pub(crate) groups: &'a BTreeMap<String, String>,
-    /// What providers of slots have of each class, by name of the provider.
+    /// Total of each class, by name of the slots' provider.
     pub(crate) slots: &'a BTreeMap<String, BTreeMap<String, u64>>,
 }
 
-/// Everything that is different.
 pub(crate) fn compare(wanted: &Wanted, seen: Seen<'_>) -> Vec<Found> {
     let mut found = Vec::new();
     for (reservation, want, aggregate) in prepared(wanted, seen.aggregates) {
@@ -66,7 +64,8 @@ pub(crate) fn compare(wanted: &Wanted, seen: Seen<'_>) -> Vec<Found> {
     found
 }
 
-/// Reservations whose aggregate exists and notes that it was complete. Incomplete and missing ones are made anyway.
+/// Reservations whose aggregate exists and notes that it was complete. The planner prepares missing and
+/// incomplete ones anyway.
 pub(crate) fn prepared<'a>(
     wanted: &'a Wanted,
     aggregates: &'a [Aggregate],
@@ -78,7 +77,7 @@ pub(crate) fn prepared<'a>(
     })
 }
 
-/// The flavors that a reservation must have, by identifier.
+/// Identifiers of the flavors that a reservation must have.
 pub(crate) fn flavors_of(want: &WantedReservation, aggregate: &Aggregate) -> Vec<String> {
     match want.terms {
         ReservationTerms::Hosts(_) => pools::flavors(aggregate).map(str::to_owned).collect(),
@@ -191,14 +190,14 @@ impl OfReservation<'_, '_> {
         }
     }
 
-    /// The CPUs, memory and two disks of the flavor, where they do not depend on a flavor of the cloud.
+    /// CPUs, memory and both disks of the flavor. `None` if they depend on a flavor of the cloud.
     fn size(&self) -> Option<(u32, u32, u32, u32)> {
         let ReservationTerms::Instances(asked) = &self.want.terms else { return None };
         let size = asked.size;
         Some((size.vcpus(), size.memory_mib(), size.disk_gib(), asked.ephemeral_gib()))
     }
 
-    /// The extra specs of the flavor of a reservation of instances, as far as they do not depend on a flavor of the cloud.
+    /// Extra specs of an instance reservation's flavor, except any that depend on a flavor of the cloud.
     fn specs(&self) -> BTreeMap<String, String> {
         let mut specs = match &self.want.terms {
             ReservationTerms::Instances(asked) => asked.extra_specs(),
@@ -217,7 +216,7 @@ impl OfReservation<'_, '_> {
         let what = match pools::server_group(self.aggregate) {
             None => format!("key {} of aggregate {} is missing", pools::GROUP, self.aggregate.name),
             Some(id) => match self.seen.groups.get(id) {
-                // Blazar may have named it otherwise.
+                // Blazar might have given it another name.
                 Some(seen) if *seen == name || !self.seen.groups.values().any(|other| *other == name) => {
                     return;
                 }
@@ -233,7 +232,7 @@ impl OfReservation<'_, '_> {
         let class = resource_class(self.reservation);
         for (host, wanted) in self.want.slots.clone() {
             let Some(names) = self.seen.names.get(&host) else { continue };
-            // Else they are granted anyway.
+            // Otherwise the slots are granted anyway.
             if pools::noted_slots(self.aggregate, &names.service) != Some(wanted) {
                 continue;
             }
@@ -253,7 +252,7 @@ impl OfReservation<'_, '_> {
     }
 }
 
-/// The extra specs that make a flavor one of a reservation of instances.
+/// Extra specs that tie a flavor to an instance reservation.
 pub(crate) fn specs_of(reservation: ReservationId, fence: &Fence) -> BTreeMap<String, String> {
     let own = [
         ("aggregate_instance_extra_specs:reservation".to_owned(), reservation.to_string()),
@@ -280,7 +279,7 @@ fn compare_free_pool(wanted: &Wanted, seen: Seen<'_>) -> Vec<Found> {
         all.extend(what.map(|what| found(what, Remedy::FreePool)));
     }
     if let Some(what) = wanted.store.as_ref().and_then(|store| key_differs(free, pools::STORE, store)) {
-        // Another store has claimed the cloud: two would undo each other's claims forever.
+        // Another store has claimed the cloud. Two stores would undo each other's claims forever.
         let claimed = free.metadata.contains_key(pools::STORE);
         all.push(if claimed {
             found(
@@ -303,7 +302,8 @@ fn key_differs(aggregate: &Aggregate, key: &str, wanted: &str) -> Option<String>
     }
 }
 
-/// Aggregates with the owner, lease and zone that the store has for their reservations. Other fields stay as seen.
+/// Replaces owner, lease and zone in aggregates with the values that the store has for their reservations.
+/// Other fields stay as seen.
 pub(crate) fn as_stored(wanted: &Wanted, mut aggregates: Vec<Aggregate>) -> Vec<Aggregate> {
     for aggregate in &mut aggregates {
         let reservation = parse_uuid(&aggregate.name).map(ReservationId);

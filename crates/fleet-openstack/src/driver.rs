@@ -1,4 +1,4 @@
-//! The cloud as a driver.
+//! Implements the traits of drivers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use crate::wire::Hypervisor;
 
 type Answer = Result<Outcome, FleetError>;
 
-/// So many hosts are asked about one by one: what a step changed is looked at soon, at little cost. More are looked at
-/// by lists.
+/// Up to this many hosts are read with requests of their own, so the effect of a step is seen soon and at
+/// little cost. More hosts are read from lists of the whole cloud.
 const FEW: usize = 4;
 
 impl OpenStackFleet {
@@ -47,7 +47,7 @@ impl OpenStackFleet {
             hosts: memory.hosts(),
         };
         let mut seen = sight.observed(named.iter().map(|(host, names)| (*host, names)), known);
-        // Servers that were asked to leave and are gone.
+        // Forget servers that were asked to leave and are gone.
         let there: BTreeSet<GuestId> =
             seen.values().flat_map(|host| &host.guests).map(|guest| guest.id).collect();
         let all = memory.hosts().len() <= hosts.len();
@@ -104,7 +104,7 @@ impl Inventory for OpenStackFleet {
 
     async fn flavor(&self, project: &ProjectId, id: &str) -> Result<Option<CloudFlavor>, FleetError> {
         let Some(flavor) = self.cloud.flavor(id).await? else { return Ok(None) };
-        // Those of reservations ask for what only their own hosts have.
+        // Flavors of reservations require resources that only the reservation's hosts have.
         if flavor.name.starts_with(FLAVOR) {
             return Ok(None);
         }
@@ -194,7 +194,7 @@ impl Inventory for OpenStackFleet {
         let aggregates = self.cloud.aggregates().await?;
         let free = aggregates.iter().find(|aggregate| aggregate.name == self.settings.free_pool);
         let store = free.and_then(|free| free.metadata.get(pools::STORE)).cloned().unwrap_or_default();
-        // Which claim was the last one is not kept: it would be one more call for each step.
+        // The fence of the latest claim isn't stored, since that would cost one more call for each step.
         Ok(Some(Keeper { store, fence: 0 }))
     }
 
@@ -336,7 +336,7 @@ impl Isolation for OpenStackFleet {
         reservation: ReservationId,
         key: &OperationKey,
     ) -> Answer {
-        // One that may not be leased any more was not seen either.
+        // An address that can't be leased anymore wasn't observed either.
         let Some(ip) = known else { return Ok(Outcome::Done) };
         self.unassign_address(ip, reservation, key).await
     }
@@ -354,7 +354,7 @@ impl Guests for OpenStackFleet {
     }
 
     async fn destroy(&self, _: HostId, _: GuestId, _: &OperationKey) -> Answer {
-        // None of them was ever started here.
+        // This driver never starts instances.
         Ok(Outcome::Done)
     }
 

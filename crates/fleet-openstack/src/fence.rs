@@ -1,4 +1,5 @@
-//! What keeps others off the hosts of a lease: what each fence reads of aggregates, and what it can tell of servers.
+//! Mechanisms that keep other projects off leased hosts: the metadata each one reads from aggregates, and how
+//! it recognizes preemptible servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,77 +10,79 @@ use leases::project::ProjectId;
 use crate::ids::FLAVOR;
 use crate::wire::{Aggregate, Server};
 
-/// How the keys begin by which Nova's isolation of tenants knows whose an aggregate is: one project each.
+/// Prefix of the metadata keys by which Nova's tenant isolation recognizes an aggregate's projects. Each key
+/// names one project.
 pub(crate) const TENANT: &str = "filter_tenant_id";
 
-/// The name of the flavor that `AggregateTypeAffinityFilter` lets in.
+/// Metadata key with the name of the flavor that `AggregateTypeAffinityFilter` admits.
 const FLAVORS: &str = "instance_type";
 
-/// What is no project: nobody may use the aggregate.
+/// Replaces the project where no project may use the aggregate.
 const NOBODY: &str = "allot:nobody";
 
-/// How the keys begin by which Nova's isolated aggregates say what servers have to require: a trait each.
+/// Prefix of the metadata keys by which Nova's isolated aggregates name the traits that servers must require,
+/// one trait for each key.
 const TRAIT: &str = "trait:";
 
-/// Their value.
+/// Value of the keys with the prefix `trait:`.
 const REQUIRED: &str = "required";
 
-/// How all traits of the service begin.
+/// Prefix of all traits of the service.
 pub(crate) const OUR_TRAITS: &str = "CUSTOM_ALLOT_";
 
-/// The trait of all hosts that were taken on. Flavors or images of preemptible servers require it, and flavors of room for
-/// instances.
+/// Trait of all adopted hosts. Flavors or images of preemptible servers require it, and so do flavors of
+/// instance reservations.
 pub(crate) const FREE: &str = "CUSTOM_ALLOT_FREE_POOL";
 
 /// A trait that no host has.
 const NOWHERE: &str = "CUSTOM_ALLOT_NOBODY";
 
-/// The key of an aggregate of a reservation that says for which fence it was prepared, if that needs more than keys.
+/// Metadata key of a reservation's aggregate. It names the fence that the reservation was prepared for, if
+/// that fence needs more than metadata.
 const PREPARED_FOR: &str = "allot:fence";
 
-/// The trait of hosts of a reservation, whose aggregate that is. The UUID of an aggregate is nobody's to see but an
-/// administrator's, unlike the identifier of the reservation, which the name of a zone tells everybody: whoever knows a trait
-/// can require it by a property of an image.
+/// Trait of the hosts in a reservation's aggregate. It contains the UUID of the aggregate because only
+/// administrators can see that. The identifier of the reservation is public, since it is part of the zone's
+/// name, and any user who knows a trait can require it with a property of an image.
 pub(crate) fn trait_of(aggregate: &Aggregate) -> String {
     format!("{OUR_TRAITS}{}", aggregate.uuid.to_uppercase().replace('-', "_"))
 }
 
-/// What a flavor, or an aggregate, has that requires a trait.
+/// The extra spec of a flavor, or metadata of an aggregate, that requires a trait.
 pub(crate) fn required(name: &str) -> (String, String) {
     (format!("{TRAIT}{name}"), REQUIRED.to_owned())
 }
 
-/// What a reservation is of.
+/// Content of a reservation: whole hosts, or slots for instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whole {
-    /// Whole hosts.
     Hosts,
-    /// Room for instances.
     Slots,
 }
 
-/// What keeps others off the hosts of a lease.
+/// Mechanism that keeps other projects off leased hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fence {
-    /// `BlazarFilter` of blazar-nova, which goes by the aggregates.
+    /// `BlazarFilter` of blazar-nova, which reads the aggregates.
     BlazarFilter,
-    /// The filter of `contrib/nova`, which asks the service.
+    /// The filter in `contrib/nova`, which asks the service.
     AllotFilter {
-        /// Whether anybody's servers may run in the free pool, and hosts are taken on with servers.
+        /// Whether servers of any project may run in the free pool, and hosts are adopted with servers on
+        /// them.
         open_pool: bool,
-        /// Projects whose servers are preemptible unless a request says otherwise. None in an open pool, where servers that are
-        /// there already would become preemptible.
+        /// Projects whose servers are preemptible unless a request says otherwise. Empty in an open pool,
+        /// where existing servers would become preemptible.
         projects: Vec<ProjectPattern>,
     },
-    /// Nova's own isolation of tenants, which goes by the projects that the metadata of aggregates names.
+    /// Nova's own tenant isolation, which reads the projects in the metadata of aggregates.
     Tenant {
-        /// The identifiers of the projects whose servers are preemptible. They and nobody else may use the free pool.
+        /// IDs of the projects whose servers are preemptible. Only these projects may use the free pool.
         preemptible: BTreeSet<String>,
     },
-    /// Nova's isolated aggregates: hosts of a lease have a trait that servers have to require, by a flavor that only the
-    /// lease's project may use.
+    /// Nova's isolated aggregates: hosts of a lease have a trait that servers must require, with a flavor
+    /// that only the lease's project may use.
     Traits {
-        /// The flavors, by identifier or name, that leases of hosts get a copy of; nothing stands for all public ones.
+        /// Flavors, by identifier or name, that host leases get copies of. Empty means all public ones.
         flavors: Vec<String>,
         /// Whether images and volumes mark servers as preemptible, by requiring the trait of the free pool. Nova doesn't list
         /// that property, so every server on a host of the free pool counts as marked.
@@ -88,7 +91,7 @@ pub enum Fence {
 }
 
 impl Fence {
-    /// What it can see of a request that says that the server is preemptible.
+    /// Parts of a request that can tell this fence that a server is preemptible.
     pub fn marks(&self) -> &'static [Mark] {
         match self {
             Self::BlazarFilter => &[Mark::Flavor],
@@ -107,12 +110,13 @@ impl Fence {
         matches!(self, Self::AllotFilter { .. })
     }
 
-    /// Whether it goes by what Placement knows of aggregates. Nova tells Placement who is in them, but does not insist.
+    /// Whether the fence depends on aggregates in Placement. Nova passes their hosts on to Placement, but
+    /// ignores failures.
     pub(crate) fn reads_placement(&self) -> bool {
         matches!(self, Self::Tenant { .. } | Self::Traits { .. })
     }
 
-    /// Which flavors leases of hosts get a copy of, if they need any.
+    /// Flavors that host leases get copies of. `None` if this fence doesn't use copies.
     pub(crate) fn flavors(&self) -> Option<&[String]> {
         match self {
             Self::Traits { flavors, .. } => Some(flavors),
@@ -120,17 +124,17 @@ impl Fence {
         }
     }
 
-    /// What flavors for room on hosts of the free pool have beside what all of these have.
+    /// Extra spec that this fence adds to the flavors of instance reservations.
     pub(crate) fn of_flavor(&self) -> Option<(String, String)> {
         self.flavors().map(|_| required(FREE))
     }
 
-    /// Whether every server on a host of the free pool is preemptible, whatever let it in.
+    /// Whether every server on a host of the free pool is preemptible, regardless of what admitted it.
     pub(crate) fn marks_by_place(&self) -> bool {
         matches!(self, Self::Traits { images: true, .. })
     }
 
-    /// Whether a server that is in no lease is preemptible, wherever it is.
+    /// Whether a server outside of leases is preemptible, regardless of its host.
     pub(crate) fn is_preemptible(&self, server: &Server) -> bool {
         match self {
             Self::BlazarFilter | Self::Traits { .. } => server.marked_preemptible() == Some(true),
@@ -142,7 +146,7 @@ impl Fence {
         }
     }
 
-    /// What it reads of the aggregate of a reservation beside what all of these have.
+    /// Metadata that this fence adds to the aggregate of a reservation.
     pub(crate) fn of_reservation(
         &self,
         aggregate: &Aggregate,
@@ -154,13 +158,15 @@ impl Fence {
         match (self, whole) {
             (Self::BlazarFilter | Self::AllotFilter { .. }, _) => BTreeMap::new(),
             (Self::Tenant { .. }, Whole::Hosts) => BTreeMap::from([owner]),
-            // The project is let in with the reservation's flavor only: others of its servers would take what is not its own.
+            // Admit the project only with the reservation's flavor. Its other servers would use capacity
+            // outside of the reservation.
             (Self::Tenant { .. }, Whole::Slots) => {
                 BTreeMap::from([owner, (FLAVORS.to_owned(), format!("{FLAVOR}{reservation}"))])
             }
             (Self::Traits { .. }, whole) => {
                 let prepared = (PREPARED_FOR.to_owned(), "traits".to_owned());
-                // Nova tells Placement of all that are closed with every server that is started: of those with hosts is enough.
+                // Nova sends Placement all isolated aggregates with every server that is started, so only
+                // isolate those with hosts.
                 let closed = whole == Whole::Hosts && !aggregate.hosts.is_empty();
                 let closed = closed.then(|| required(&trait_of(aggregate)));
                 [prepared].into_iter().chain(closed).collect()
@@ -168,7 +174,7 @@ impl Fence {
         }
     }
 
-    /// What it reads of an aggregate that is nobody's.
+    /// Metadata of an aggregate that no project may use.
     pub(crate) fn of_nobody(&self) -> BTreeMap<String, String> {
         match self {
             Self::BlazarFilter | Self::AllotFilter { .. } => BTreeMap::new(),
@@ -177,8 +183,8 @@ impl Fence {
         }
     }
 
-    /// What is to change in the free pool's aggregate, whose metadata that is: it is nobody's but for preemptible servers.
-    /// What another fence has written goes.
+    /// Changes to the metadata of the free pool's aggregate, which only preemptible servers may use. Keys
+    /// that another fence has written are removed.
     pub(crate) fn of_free_pool(
         &self,
         metadata: &BTreeMap<String, String>,

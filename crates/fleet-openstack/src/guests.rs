@@ -10,7 +10,7 @@ use crate::OpenStackFleet;
 
 type Answer = Result<Outcome, FleetError>;
 
-/// How often and after which pauses a server is looked for that was deleted, before the step is asked about again.
+/// Number of times a deleted server is looked for before the step is left pending, and the pause after each.
 const LOOKS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -33,7 +33,7 @@ impl OpenStackFleet {
         Ok(Outcome::Done)
     }
 
-    /// A server that was asked to leave may stay. It is started again if it ran when it was asked.
+    /// Lets a server stay that was asked to leave. It is started again if it was running when it was asked.
     pub(crate) async fn resume_guest(&self, guest: GuestId) -> Answer {
         let ran = {
             let memory = self.memory();
@@ -44,13 +44,13 @@ impl OpenStackFleet {
         };
         let id = guest.to_string();
         if ran && let Some(server) = self.cloud.server(&id).await? {
-            // It is being shut down, or started.
+            // It is being shut down or started.
             if server.is_busy() {
                 return Ok(Outcome::Pending);
             }
             if server.is_shut_off() {
                 self.cloud.start_server(&id).await?;
-                // Once: a server that can't be started would be started again every second.
+                // Only once: a server that can't be started would be started again every second.
                 self.memory().stopped_running.remove(&guest);
                 return Ok(Outcome::Pending);
             }
@@ -77,7 +77,7 @@ impl OpenStackFleet {
                 self.memory().forget_stopping(guest);
                 return Ok(Outcome::Done);
             };
-            // Nova is set to keep deleted servers for a while: this one has to go.
+            // Nova is configured to keep deleted servers for a while, but this one must be gone.
             if server.status == "SOFT_DELETED" {
                 self.cloud.force_delete_server(&id).await?;
             }

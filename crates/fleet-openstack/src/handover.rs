@@ -1,4 +1,5 @@
-//! Hosts that change hands. Each step looks first, does what is left to do, and can be repeated after a crash anywhere.
+//! Handovers of hosts. Each step looks first, does what is left to do, and can be repeated after a crash at
+//! any point.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ impl OpenStackFleet {
         if look.place.is_some() {
             return Ok(Outcome::Done);
         }
-        // It may have been changed since the service first saw it.
+        // The host might have changed since the service first saw it.
         self.memory().forget_details(&look.names.hypervisor);
         if let Some(zone) = pools::zone(look.aggregates(), look.host()) {
             return Err(FleetError::Refused(format!(
@@ -35,7 +36,7 @@ impl OpenStackFleet {
         let free = self.free_pool(look.aggregates()).await?;
         self.give_trait(&look.names, FREE).await?;
         self.join(&free, &look).await?;
-        // Servers that were on their way when nobody knew that the host is to be closed.
+        // Servers scheduled before schedulers knew about the free pool appear within this time.
         self.settle().await;
         let checked = match self.look_at(host).await {
             Ok(look) => self.refuse_servers(&look).await,
@@ -50,8 +51,8 @@ impl OpenStackFleet {
         Ok(Outcome::Done)
     }
 
-    /// Refuses a host with servers that may not run in the free pool. Servers are not preemptible by their place here: until now
-    /// the host was open to all.
+    /// Refuses a host with servers that may not run in the free pool. A server's place doesn't make it
+    /// preemptible here, since the host was open to all projects until now.
     async fn refuse_servers(&self, look: &Look) -> Result<(), FleetError> {
         if self.settings.fence.opens_pool() {
             return Ok(());
@@ -157,7 +158,7 @@ impl OpenStackFleet {
     ) -> Answer {
         let look = self.look_at(host).await?;
         if look.place == Some(Place::Held(reservation)) {
-            // The last request may have failed.
+            // The last request might have failed.
             return self.leave_ways_in(&look).await;
         }
         if look.place != Some(Place::Fenced { verified_for: Some(reservation) }) {
@@ -173,7 +174,8 @@ impl OpenStackFleet {
             zone && aggregate.hosts.contains(look.host())
         };
         let look = if look.aggregates().iter().any(elsewhere) {
-            // A crash left it on the way to another reservation, whose zone it has to leave first, or that reservation is over.
+            // A crash left the host on the way to another reservation, or that reservation is over. It must
+            // leave that reservation's zone first.
             let free = self.free_pool(look.aggregates()).await?;
             self.join(&free, &look).await?;
             for aggregate in look.aggregates().iter().filter(|aggregate| elsewhere(aggregate)) {
@@ -185,20 +187,22 @@ impl OpenStackFleet {
         };
         self.join(&gate, &look).await?;
         self.leave_pools(&look, &gate).await?;
-        // Schedulers are to know that the host has left the free pool before they are let in again.
+        // Schedulers must know that the host has left the free pool before its service is enabled.
         self.settle().await;
         let look = self.look_at(host).await?;
         if !self.strangers(&look, key.lease).await?.is_empty() {
             return self.close(&look, Closure::Changing).await;
         }
-        // The gate keeps everybody out, so the owner can start servers as soon as the host is seen in the lease's aggregate.
+        // The gate admits no project, so the owner can start servers as soon as the host is seen in the
+        // lease's aggregate.
         self.open(&look).await?;
         self.let_owner_in(&pool, &look).await?;
         self.cloud.tell_schedulers(pool.id).await?;
         self.leave_ways_in(&look).await
     }
 
-    /// A host that is held leaves the gate, and where it was with servers that had stayed.
+    /// Removes a held host from its gate, and from the aggregate that it was in for servers kept after an
+    /// earlier lease.
     async fn leave_ways_in(&self, look: &Look) -> Answer {
         let ways = look.aggregates().iter().filter(|way| Pool::of(way).is_none());
         for way in ways.filter(|way| pools::zone_holder(way).is_some() && way.hosts.contains(look.host())) {
@@ -207,7 +211,8 @@ impl OpenStackFleet {
         Ok(Outcome::Done)
     }
 
-    /// The aggregate through which hosts come to a reservation: in its zone, but nobody's.
+    /// The aggregate through which a reservation receives hosts. It is in the reservation's zone, but admits
+    /// no project.
     async fn gate(&self, known: &[Aggregate], reservation: ReservationId) -> Result<Aggregate, FleetError> {
         let (name, zone) = (pools::gate_of(reservation), pools::zone_of(reservation));
         let gate = self.ensure_aggregate(known, &name, Some(&zone)).await?;
@@ -221,7 +226,7 @@ impl OpenStackFleet {
         if ![Some(Place::Held(reservation)), Some(Place::Releasing(reservation))].contains(&look.place) {
             return Ok(Outcome::Done);
         }
-        // From now on the owner starts nothing there any more.
+        // From now on, the owner can't start servers on the host.
         if look.service.is_enabled() {
             self.close(&look, Closure::TakingBack(reservation)).await?;
         }
@@ -230,7 +235,7 @@ impl OpenStackFleet {
             .iter()
             .partition(|server| look.sight.owner(server, &self.settings) == GuestOwner::Preemptible);
         for stray in &strays {
-            // It slipped in between two schedulers, and has no right to be there.
+            // It slipped in between two schedulers, and isn't allowed there.
             self.cloud.delete_server(&stray.id).await?;
         }
         if !stay.is_empty() {
@@ -249,7 +254,8 @@ impl OpenStackFleet {
         self.open(&self.look_at(host).await?).await
     }
 
-    /// The host can leave the reservation although servers stay there: it is in its zone still, and in nobody's pool.
+    /// Lets the host leave the reservation although servers stay on it. It remains in the reservation's zone,
+    /// in an aggregate that admits no project.
     async fn keep_servers(&self, look: &Look, reservation: ReservationId) -> Result<(), FleetError> {
         let mut pools = look.aggregates().iter().filter_map(Pool::of);
         let held = |pool: &Pool<'_>| {
@@ -260,14 +266,14 @@ impl OpenStackFleet {
         let kept = self.ensure_aggregate(look.aggregates(), &name, Some(&zone)).await?;
         let mut keys = pools::kept_servers(pool.project, pool.lease);
         if self.settings.fence.marks_by_place() {
-            // Servers of images that mark would not count as preemptible here, so they stay out.
+            // Servers marked by their image would not count as preemptible here, so keep them out.
             keys.extend(self.settings.fence.of_nobody().into_iter().map(|(key, value)| (key, Some(value))));
         }
         self.mark(&kept, keys).await?;
         self.join(&kept, look).await
     }
 
-    /// [Servers on a host](Self::others) that are not of that lease.
+    /// [Servers on a host](Self::others) that don't belong to that lease.
     async fn strangers(&self, look: &Look, lease: Option<LeaseId>) -> Result<Vec<String>, FleetError> {
         let own = |server: &Server| {
             lease.is_some_and(|lease| look.sight.owner(server, &self.settings) == GuestOwner::Lease(lease))
@@ -275,7 +281,8 @@ impl OpenStackFleet {
         self.others(look, own).await
     }
 
-    /// Servers on a host other than these, listed by Nova or, before it does so, known to Placement.
+    /// Servers on a host for which `own` is false. They are listed by Nova, or known to Placement before Nova
+    /// lists them.
     pub(crate) async fn others(
         &self,
         look: &Look,
@@ -292,13 +299,13 @@ impl OpenStackFleet {
         Ok(consumers.into_iter().collect())
     }
 
-    /// Closes the host's compute service, or says why it is closed.
+    /// Disables the host's compute service, or changes the reason.
     pub(crate) async fn close(&self, look: &Look, closure: Closure) -> Answer {
         self.cloud.set_service(&look.service.id, Some(&closure.text())).await?;
         Ok(Outcome::Done)
     }
 
-    /// Opens the host's compute service, if it was the driver that closed it.
+    /// Enables the host's compute service if the driver disabled it.
     async fn open(&self, look: &Look) -> Answer {
         if pools::closure(&look.service).is_some() {
             self.cloud.set_service(&look.service.id, None).await?;
@@ -306,7 +313,7 @@ impl OpenStackFleet {
         Ok(Outcome::Done)
     }
 
-    /// The host goes to the free pool, and then out of those of reservations.
+    /// Adds the host to the free pool, then removes it from the pools of reservations.
     async fn enter_free_pool(&self, look: &Look) -> Result<(), FleetError> {
         let free = self.free_pool(look.aggregates()).await?;
         self.join(&free, look).await?;
@@ -314,8 +321,8 @@ impl OpenStackFleet {
         self.cloud.tell_schedulers(free.id).await
     }
 
-    /// The host leaves the free pool and all pools of whole hosts, and gates to them, but that one. It stays where servers
-    /// keep it.
+    /// Removes the host from the free pool and from all pools of whole hosts and their gates, except `but`. A
+    /// host with servers stays in an aggregate of kept servers.
     async fn leave_pools(&self, look: &Look, but: &Aggregate) -> Result<(), FleetError> {
         let occupied = !look.sight.on(look.host()).is_empty();
         let others = look.aggregates().iter().filter(|pool| pool.id != but.id);
@@ -329,7 +336,8 @@ impl OpenStackFleet {
         Ok(())
     }
 
-    /// Deletes aggregates of servers that stayed which a crash has left behind, or two hosts that left them at once.
+    /// Deletes empty aggregates of kept servers. A crash leaves them behind, or two hosts that leave at the
+    /// same time.
     async fn clear_kept(&self, known: &[Aggregate]) -> Answer {
         for left in known.iter().filter(|pool| pool.hosts.is_empty() && Kept::of(pool).is_some()) {
             self.cloud.delete_aggregate(left.id).await?;
@@ -337,7 +345,7 @@ impl OpenStackFleet {
         Ok(Outcome::Done)
     }
 
-    /// The host leaves that aggregate. One of hosts whose servers have stayed goes with the last of them.
+    /// Removes the host from an aggregate. An aggregate of kept servers is deleted with its last host.
     async fn leave(&self, aggregate: &Aggregate, look: &Look) -> Result<(), FleetError> {
         let host = look.host();
         if let Some(pool) = Pool::of(aggregate).filter(|pool| pool.whole) {
@@ -351,7 +359,7 @@ impl OpenStackFleet {
         Ok(())
     }
 
-    /// The free pool's aggregate, which the fence closes.
+    /// The free pool's aggregate, created if necessary, with the fence's metadata.
     pub(crate) async fn free_pool(&self, aggregates: &[Aggregate]) -> Result<Aggregate, FleetError> {
         let free = self.ensure_aggregate(aggregates, &self.settings.free_pool, None).await?;
         let mut keys = self.settings.fence.of_free_pool(&free.metadata);
@@ -364,7 +372,7 @@ impl OpenStackFleet {
         Ok(free)
     }
 
-    /// The metadata of that aggregate has these values.
+    /// Sets these keys of an aggregate's metadata, if any of them differs.
     pub(crate) async fn mark(
         &self,
         aggregate: &Aggregate,
@@ -396,7 +404,7 @@ impl OpenStackFleet {
         }
     }
 
-    /// The host is in that aggregate.
+    /// Adds the host to an aggregate.
     pub(crate) async fn join(&self, aggregate: &Aggregate, look: &Look) -> Result<(), FleetError> {
         let host = look.host();
         if aggregate.hosts.contains(host) {
@@ -407,7 +415,7 @@ impl OpenStackFleet {
             self.cloud.ensure_member(&provider.uuid, &aggregate.uuid).await?;
         }
         let Err(error) = self.cloud.add_host(aggregate.id, host).await else { return Ok(()) };
-        // Nova says the same of a host that is in it already as of one that it will not let in.
+        // Nova answers with the same error whether the host is already a member or is rejected.
         let now = self.cloud.aggregates().await?;
         let member = now.iter().any(|other| other.id == aggregate.id && other.hosts.contains(host));
         if member { Ok(()) } else { Err(error) }

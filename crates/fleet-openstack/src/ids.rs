@@ -1,8 +1,8 @@
-//! Identifiers as `OpenStack` writes them.
+//! Identifiers in `OpenStack`'s notation.
 
 use leases::ids::ReservationId;
 
-/// A UUID with hyphens.
+/// Parses a UUID with hyphens.
 pub(crate) fn parse_uuid(text: &str) -> Option<u128> {
     let hyphens = [8, 13, 18, 23].iter().all(|at| text.as_bytes().get(*at) == Some(&b'-'));
     if text.len() != 36 || !hyphens {
@@ -13,15 +13,16 @@ pub(crate) fn parse_uuid(text: &str) -> Option<u128> {
     plain.then(|| u128::from_str_radix(&digits, 16).ok()).flatten()
 }
 
-/// What a flavor of a reservation is called before its identifier.
+/// Prefix of the names of reservations' flavors.
 pub(crate) const FLAVOR: &str = "reservation:";
 
-/// The class of resources of which each server of an instance reservation uses one.
+/// Resource class of which each server of an instance reservation uses one.
 pub(crate) fn resource_class(reservation: ReservationId) -> String {
     format!("CUSTOM_RESERVATION_{}", reservation.to_string().to_uppercase().replace('-', "_"))
 }
 
-/// The provider below a host that has slots of reservations: Blazar's name.
+/// Name of the provider for reservations' slots, which is below the host's own provider. The name is
+/// Blazar's.
 pub(crate) fn slots_provider(provider: &str) -> String {
     format!("blazar_{provider}")
 }

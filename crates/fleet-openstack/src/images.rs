@@ -1,5 +1,6 @@
-//! Images of servers, made before the servers are deleted with their lease. An image is known by a property that says what
-//! it was made for, so whoever is asked to make it next finds it; once it is ready it is given to the server's project.
+//! Images of servers, made before the servers are deleted with their lease. A property of the image
+//! identifies what it was made for, so the next attempt finds it. Once an image is ready, it is given to the
+//! server's project.
 
 use fleet::{FleetError, OperationKey, Outcome};
 use leases::ids::{GuestId, HostId, ReservationId};
@@ -13,15 +14,15 @@ use crate::wire::{Image, Server};
 
 type Answer = Result<Outcome, FleetError>;
 
-/// What names of images begin with, as Blazar's do.
+/// Prefix of the names of images, the same as Blazar's.
 const PREFIX: &str = "reserved_";
 
 /// Glance's limit, characters.
 const LONGEST_NAME: usize = 255;
 
 impl OpenStackFleet {
-    /// Makes images of the lease's servers on a host, one after another: its disk has enough to do with one. While a service
-    /// does not answer this waits, since the servers are deleted without images once it was given up.
+    /// Makes images of the lease's servers on a host, one at a time to spare the host's disk. Keeps waiting
+    /// while a service doesn't answer, since the servers are deleted without images once this is given up.
     pub(crate) async fn make_images(
         &self,
         host: HostId,
@@ -66,7 +67,7 @@ impl OpenStackFleet {
         Err(error)
     }
 
-    /// Says whether an image is on its way, or cannot be made now.
+    /// Continues with the servers' images. Returns whether an image is in progress or can't be made now.
     async fn go_on(&self, work: &mut Imaging, servers: impl Iterator<Item = &Server>) -> bool {
         let mut waits = false;
         for server in servers {
@@ -94,12 +95,12 @@ impl OpenStackFleet {
                 break;
             }
         }
-        // Whatever was in the way is not any more.
+        // The obstacle is gone.
         work.said = None;
         waits
     }
 
-    /// Goes on with the image of a server, which Nova may have been asked for.
+    /// Continues with a server's image. `asked`: Nova has been asked for it.
     async fn image_of(&self, server: &Server, made_for: &str, asked: bool) -> Result<Stage, FleetError> {
         let images = self.cloud.images(made_for, &server.tenant_id).await?;
         if let Some(ready) = images.iter().find(|image| image.is_ready()) {
@@ -127,7 +128,7 @@ impl OpenStackFleet {
         Ok(if begun { Stage::Asked } else { Stage::Busy })
     }
 
-    /// Gives an image to the server's project, where Glance lets the service do so.
+    /// Gives an image to the server's project, if Glance lets the service do so.
     async fn give(&self, image: &Image, server: &Server) -> Result<(), FleetError> {
         let project = &server.tenant_id;
         if image.owner != *project && !self.cloud.give_image(&image.id, project).await? {

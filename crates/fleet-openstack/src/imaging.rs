@@ -1,4 +1,4 @@
-//! What is remembered of images that are being made.
+//! Progress of images, which is kept in memory.
 
 use std::collections::BTreeMap;
 
@@ -8,42 +8,42 @@ use leases::ids::{GuestId, ReservationId};
 
 use crate::wire::Server;
 
-/// How far the images of the servers on a host are.
+/// Progress of the images of the servers on a host.
 #[derive(Clone, Debug)]
 pub(crate) struct Imaging {
     pub(crate) reservation: ReservationId,
-    /// The moment that they are made for.
+    /// The lease's `images_for`, which tells these images from those made for other moments.
     pub(crate) moment: Timestamp,
-    /// Since when they are being made, all or those that are missing.
+    /// Start of this attempt, which makes all images or those that are still missing.
     pub(crate) since: Timestamp,
     pub(crate) servers: BTreeMap<GuestId, Stage>,
-    /// What is in the way, which was said.
+    /// The obstacle that was logged last.
     pub(crate) said: Option<FleetError>,
 }
 
-/// How far the image of a server is.
+/// Progress of the image of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Nova cannot make it now.
+    /// Nova can't make it now.
     Busy,
-    /// Nova has been asked for it.
+    /// Nova was asked for it.
     Asked,
     Ready,
     Failed(FleetError),
 }
 
 impl Imaging {
-    /// Images that nobody has asked for yet.
     pub(crate) fn new(reservation: ReservationId, moment: Timestamp, now: Timestamp) -> Self {
         Self { reservation, moment, since: now, servers: BTreeMap::new(), said: None }
     }
 
-    /// What the image of that server is made for, as one text.
+    /// Value of the property that identifies the image of a server.
     pub(crate) fn made_for(&self, server: &Server) -> String {
         format!("{}/{}/{}", self.reservation, server.id, self.moment)
     }
 
-    /// Why it has not gone, if it has not. Whatever is not ready is made once more then.
+    /// Ends an attempt and returns its error, if it failed. Images that aren't ready are made again in the
+    /// next attempt.
     pub(crate) fn conclude(&mut self, late: Option<FleetError>) -> Option<FleetError> {
         let first = |stage: &Stage| if let Stage::Failed(error) = stage { Some(error.clone()) } else { None };
         let failed = self.servers.values().find_map(first).or(late);

@@ -1,5 +1,5 @@
-//! Isolated aggregates: hosts have the traits that servers have to require there, and leases of hosts the flavors that
-//! require them. With fences that need none of it nothing is done.
+//! Isolated aggregates: hosts have traits that servers must require, and host leases have flavors that
+//! require them. Does nothing for fences without traits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +17,13 @@ use crate::sight::Names;
 use crate::wire::{Aggregate, Flavor};
 use crate::{Look, pools};
 
-/// The most flavors that a lease of hosts gets: each costs three requests when it is made.
+/// Maximum number of flavors of a host lease. Each costs three requests to create.
 const MOST_FLAVORS: usize = 50;
 
-/// The longest identifier or name of a flavor.
+/// Maximum length of a flavor's identifier or name, characters.
 const LONGEST: usize = 255;
 
-/// How many flavors are made, or changed hosts looked at, at once.
+/// Number of flavors created, or of changed hosts read, concurrently.
 const AT_ONCE: usize = 8;
 
 impl OpenStackFleet {
@@ -31,7 +31,7 @@ impl OpenStackFleet {
         self.settings.fence.flavors().is_some()
     }
 
-    /// The host has that trait, if the fence goes by traits.
+    /// Adds a trait to the host, if the fence uses traits.
     pub(crate) async fn give_trait(&self, names: &Names, name: &str) -> Result<(), FleetError> {
         if !self.isolates() {
             return Ok(());
@@ -41,7 +41,7 @@ impl OpenStackFleet {
         self.cloud.set_trait(&provider.uuid, name, true).await
     }
 
-    /// The host does not have it.
+    /// Removes a trait from the host, if the fence uses traits.
     pub(crate) async fn take_trait(&self, names: &Names, name: &str) -> Result<(), FleetError> {
         if !self.isolates() {
             return Ok(());
@@ -52,7 +52,8 @@ impl OpenStackFleet {
         }
     }
 
-    /// The host, on which nobody is and nobody can be started yet, is the reservation's.
+    /// Gives the host to the reservation. No server of another lease or project may be on it, and it must
+    /// still be impossible to start one.
     pub(crate) async fn let_owner_in(&self, pool: &Aggregate, look: &Look) -> Result<(), FleetError> {
         if self.isolates() {
             let name = trait_of(pool);
@@ -63,7 +64,7 @@ impl OpenStackFleet {
         self.join(pool, look).await
     }
 
-    /// Hosts that were handed over with another fence have what this one reads.
+    /// Adds this fence's traits and metadata to hosts that were handed over with another fence.
     pub(crate) async fn isolate_all(&self, aggregates: &[Aggregate]) -> Result<(), FleetError> {
         if !self.isolates() {
             return Ok(());
@@ -112,7 +113,8 @@ impl OpenStackFleet {
         stream::iter(given).buffer_unordered(AT_ONCE).try_collect().await
     }
 
-    /// The flavors that a reservation of hosts is to have copies of.
+    /// Flavors that a host reservation gets copies of: the named ones or, without names, the smallest public
+    /// flavors that don't mark servers as preemptible.
     pub(crate) async fn flavors_to_copy(&self, named: &[String]) -> Result<Vec<Flavor>, FleetError> {
         let mut all = self.cloud.flavors().await?;
         all.retain(|flavor| !flavor.name.starts_with(FLAVOR));
@@ -135,8 +137,8 @@ impl OpenStackFleet {
         Ok(all)
     }
 
-    /// Makes copies of flavors for servers on the hosts of a reservation, which only that project may use. `again`: there may
-    /// be some.
+    /// Copies flavors for servers on the hosts of a reservation. Only that project may use the copies.
+    /// `again`: some might already exist.
     pub(crate) async fn copy_flavors(
         &self,
         reservation: ReservationId,
@@ -167,7 +169,7 @@ impl OpenStackFleet {
         made.buffer_unordered(AT_ONCE).try_collect().await
     }
 
-    /// Takes away what a reservation of hosts had beside its aggregate.
+    /// Deletes the flavors and the trait of a host reservation.
     pub(crate) async fn clear_isolation(&self, pool: &Aggregate) -> Result<(), FleetError> {
         let flavors: Vec<String> = pools::flavors(pool).map(str::to_owned).collect();
         let deleted = stream::iter(flavors.into_iter().map(async |id| self.cloud.delete_flavor(&id).await));
@@ -176,7 +178,7 @@ impl OpenStackFleet {
             return Ok(());
         }
         let name = trait_of(pool);
-        // A crash may have come between a host that left and its trait.
+        // A crash might have happened after a host left the aggregate and before it lost the trait.
         for provider in self.cloud.providers_with(&name).await? {
             self.cloud.set_trait(&provider, &name, false).await?;
         }
@@ -184,7 +186,7 @@ impl OpenStackFleet {
     }
 }
 
-/// The identifier, or name, of a reservation's copy of a flavor that has that one, cut to what Nova takes.
+/// Identifier or name of a reservation's copy of a flavor, cut to Nova's limit.
 pub(crate) fn copy_of(reservation: ReservationId, flavor: &str) -> String {
     let room = LONGEST - FLAVOR.len();
     format!("{reservation}.{flavor}").chars().take(room).collect()

@@ -1,19 +1,32 @@
-//! The compute hosts of an `OpenStack` cloud as a fleet: Nova, Placement, Neutron and Glance behind the
-//! traits of drivers.
+//! Fleet driver for `OpenStack` clouds. It implements the traits of the crate `fleet` with Nova, Placement,
+//! Neutron and Glance.
 //!
 //! ```text
-//!            services, hypervisors, aggregates, servers      one round, by lists
-//! Nova ────────────────────────────────────────────────────► Sight ──► machines, what is on hosts
+//!            services, hypervisors, aggregates, servers      one look, by lists
+//! Nova ────────────────────────────────────────────────────► Sight ──► machines, observed hosts
 //!      ◄──────────────────────────────────────────────────── reservations, handover, slots, guests
 //!            aggregates, service on or off, delete, ...       one host, one step
 //! ```
 //!
-//! The driver keeps nothing: where a host is and how far a handover is, Nova's aggregates and compute services say (the
-//! table is in `pools`), so a crash, a second service and an operator who looks all see the same. The [fence](Fence) is what
-//! Nova's scheduler goes by: `BlazarFilter` of blazar-nova and Nova's own isolation, of tenants or by traits, read these aggregates, our filter
-//! asks the service, and goes by the aggregates while it has no answer. Schedulers keep what they have read of
-//! aggregates for a moment, so a host's compute service is disabled while it changes hands, and the driver lets them
-//! [settle](Settings::settle) and looks again before it believes that a host is empty or opens it.
+//! - [`OpenStackFleet`] is the driver, with the operator's [`Settings`].
+//! - [`Fence`] is the mechanism that keeps other projects off leased hosts. `BlazarFilter` of blazar-nova and
+//!   Nova's own isolation, by tenant or by trait, read the driver's aggregates. Our own filter in
+//!   `contrib/nova` asks the service and falls back to the aggregates while it gets no answer.
+//! - [`Notifications`] extracts the affected hosts from Nova's notifications.
+//! - [`BlazarReservation`] and [`BlazarTraces`] describe reservations to take over from Blazar.
+//!
+//! A handover fences a host by disabling its compute service, verifies that the host has no servers of other
+//! leases or projects, and moves it from the free pool through the reservation's gate into the reservation's
+//! aggregate. Releasing it disables the service again, moves the host back to the free pool and enables the
+//! service there. Nova's schedulers use cached aggregates for a moment. So the driver waits for them to
+//! [settle](Settings::settle) and looks again before it considers a host empty or enables its service.
+//!
+//! The driver stores nothing: Nova's aggregates and compute services hold the place of each host and the
+//! progress of a handover. After a crash, the driver, a second service and an operator all see the same
+//! state. The memory in `memory` is only a cache, and losing it costs requests and time.
+//!
+//! Start reading at `pools`, which has the table of places, then `handover` for the steps. `driver` has the
+//! implementations of the traits, and `cloud` has one function for each request.
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
@@ -71,22 +84,22 @@ pub use self::take_over::{BlazarReservation, BlazarTraces};
 use self::turns::{Turn, Turns};
 use self::wire::{Aggregate, ComputeService, Hypervisor};
 
-/// How many providers Placement is asked about at once when their hosts are seen for the first time.
+/// Number of providers read concurrently when their hosts are seen for the first time.
 const DETAILS_AT_ONCE: usize = 8;
 
-/// The fleet.
+/// The fleet of a cloud's compute hosts.
 #[derive(Debug)]
 pub struct OpenStackFleet {
     cloud: Cloud,
     settings: Settings,
     clock: Arc<dyn Clock>,
-    /// What switches hosts, if anything does.
+    /// Switches hosts on and off. `None` if that isn't configured.
     power: Option<PowerHooks>,
     memory: Mutex<Memory>,
     turns: Turns<Turn>,
 }
 
-/// A look at one host.
+/// State of a host at the start of a step.
 struct Look {
     names: Names,
     service: ComputeService,
@@ -103,14 +116,13 @@ impl Look {
         &self.sight.aggregates
     }
 
-    /// Whether any reservation has slots of the host.
     fn has_slots(&self) -> bool {
         self.aggregates().iter().filter_map(Pool::of).any(|pool| pool.slots(self.host()).is_some())
     }
 }
 
 impl OpenStackFleet {
-    /// The compute hosts of that cloud. Nothing is asked before it is needed.
+    /// Sends no requests until the first call.
     pub fn new(session: Arc<Session>, settings: Settings, clock: Arc<dyn Clock>) -> Self {
         let cloud = Cloud::new(session, settings.hints);
         Self { cloud, settings, clock, power: None, memory: Mutex::default(), turns: Turns::default() }
@@ -120,23 +132,22 @@ impl OpenStackFleet {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no other step is at work on the host.
+    /// Waits until no other step works on the host.
     async fn turn(&self, host: HostId) -> OwnedMutexGuard<()> {
         self.turns.of(Turn::Host(host)).await
     }
 
-    /// Lets schedulers read what was changed.
+    /// Waits until schedulers have read the latest changes.
     async fn settle(&self) {
         tokio::time::sleep(self.settings.settle).await;
     }
 
-    /// All hypervisors whose hosts can be told apart.
+    /// Hypervisors whose hosts can be told apart.
     async fn hypervisors(&self) -> Result<Vec<Hypervisor>, FleetError> {
         let all = self.cloud.hypervisors().await?;
         Ok(self.memory().learn(all))
     }
 
-    /// What a host is called.
     async fn names(&self, host: HostId) -> Result<Names, FleetError> {
         if let Some(names) = self.memory().names(host) {
             return Ok(names);
@@ -146,7 +157,6 @@ impl OpenStackFleet {
         found.ok_or_else(|| FleetError::Refused(format!("Nova has no hypervisor with the number {host}")))
     }
 
-    /// Looks at a host.
     async fn look_at(&self, host: HostId) -> Result<Look, FleetError> {
         let names = self.names(host).await?;
         let of_host = Some(names.service.as_str());
@@ -157,7 +167,7 @@ impl OpenStackFleet {
             FleetError::Unavailable(format!("Nova has no compute service on host {} any more", names.service))
         })?;
         let hosts = BTreeSet::from([names.service.as_str()]);
-        // Where those go that are moved while they run no step asks.
+        // Steps don't need the destinations of live migrations.
         let under_way = self.follow_cold_moves(&mut servers, Some(&hosts)).await?;
         let sight = Sight::new(vec![service.clone()], aggregates, servers, under_way);
         let membership = Membership::of(&sight.aggregates, &self.settings.free_pool, &names.service);
@@ -165,7 +175,7 @@ impl OpenStackFleet {
         Ok(Look { names, service, sight, place })
     }
 
-    /// All compute services; which of them report is noted.
+    /// All compute services. Also records which of them report.
     async fn all_services(&self) -> Result<Vec<ComputeService>, FleetError> {
         let services = self.cloud.services(None).await?;
         let now = self.clock.now();
@@ -173,7 +183,8 @@ impl OpenStackFleet {
         Ok(services)
     }
 
-    /// Looks at the whole cloud, and at its hypervisors; its aggregates are also as they were seen.
+    /// Looks at the whole cloud. The sight's aggregates have the store's owners; the last result has the
+    /// aggregates as Nova lists them.
     async fn look_at_all(&self) -> Result<(Vec<Hypervisor>, Sight, Vec<Aggregate>), FleetError> {
         let cloud = &self.cloud;
         let (hypervisors, services, aggregates, servers) =
@@ -182,8 +193,8 @@ impl OpenStackFleet {
         Ok((hypervisors, self.sight(services, stored, servers, None).await?, aggregates))
     }
 
-    /// Asks Placement about hosts that are seen for the first time, and of all others about those that it says have changed,
-    /// if somebody wants to know.
+    /// Reads Placement's data about hosts that are seen for the first time. With [`Memory::looks_closely`],
+    /// also reads known hosts whose provider has a new generation.
     async fn learn_details(&self, hypervisors: &[Hypervisor]) -> Result<(), FleetError> {
         let names: BTreeSet<&str> =
             hypervisors.iter().map(|hypervisor| hypervisor.hostname.as_str()).collect();

@@ -1,4 +1,5 @@
-//! What the driver remembers. Losing it costs questions, and servers that were asked to shut down another grace time.
+//! The driver's memory. If it is lost, data is read again, and servers that were asked to shut down get
+//! another grace period.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,44 +16,42 @@ use crate::sight::{Details, Names};
 use crate::watch::Watch;
 use crate::wire::Hypervisor;
 
-/// So many addresses more than there are may be remembered.
+/// Number of addresses, in excess of twice the current ones, that can be remembered before old ones are
+/// forgotten.
 const FORGOTTEN_FROM: usize = 1000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     names: BTreeMap<HostId, Names>,
-    /// By the name of the compute service.
+    /// By name of the compute service.
     hosts: BTreeMap<String, HostId>,
-    /// By the name of the provider.
+    /// By name of the provider.
     details: BTreeMap<String, Details>,
-    /// The next look compares them with what Placement has.
+    /// Whether the next look compares `details` with Placement's generations.
     pub(crate) looks_closely: bool,
     fences: Fences,
-    /// Since when servers are asked to shut down.
+    /// Servers that were asked to shut down, with the time of the first request.
     pub(crate) stopping: BTreeMap<GuestId, Timestamp>,
-    /// Those of them that ran when they were asked.
+    /// Servers in `stopping` that were running when they were asked.
     pub(crate) stopped_running: BTreeSet<GuestId>,
-    /// Hosts whose hook has switched them off, and which Nova takes for up still.
+    /// Hosts that their hook has switched off while Nova still considers them up.
     pub(crate) switched_off: BTreeSet<HostId>,
-    /// Which compute services do not report any more.
+    /// Compute services that no longer report.
     pub(crate) reports: Reports,
-    /// Moves that Nova was asked for.
     pub(crate) moves: Moves,
-    /// Images that are made of servers on a host.
     pub(crate) imaging: BTreeMap<HostId, Imaging>,
-    /// Who had which address when Neutron was asked last and answered; none if nobody had it.
+    /// Reservations that held addresses when Neutron last answered. `None` for addresses without a holder.
     addresses: BTreeMap<FloatingIpId, Option<ReservationId>>,
-    /// Neutron does not answer, which was said.
+    /// Whether it was logged that Neutron doesn't answer.
     pub(crate) addresses_unseen: bool,
-    /// What is stored, and what is different.
     pub(crate) watch: Watch,
-    /// Hosts that cannot be told apart, which were said.
+    /// Hosts that can't be told apart and were logged.
     said: BTreeSet<String>,
 }
 
 impl Memory {
-    /// Notes who is who. Hosts that share a compute service, as those of Ironic do, or a number, as those of different
-    /// cells may, are left out: what is done to one would be done to the other.
+    /// Records the names of hosts. Hosts that share a compute service, as Ironic's do, or a number, as hosts
+    /// of different cells can, are left out: a step on one would affect another.
     pub(crate) fn learn(&mut self, all: Vec<Hypervisor>) -> Vec<Hypervisor> {
         let mut numbers: BTreeMap<u64, usize> = BTreeMap::new();
         let mut services: BTreeMap<String, usize> = BTreeMap::new();
@@ -97,7 +96,7 @@ impl Memory {
         self.details.get(provider)
     }
 
-    /// Placement is asked again about a host of which something may have changed.
+    /// Makes Placement be asked again about a host that might have changed.
     pub(crate) fn forget_details(&mut self, provider: &str) {
         self.details.remove(provider);
     }
@@ -106,7 +105,6 @@ impl Memory {
         self.details.extend(found);
     }
 
-    /// Notes who has these addresses.
     pub(crate) fn note_addresses(
         &mut self,
         all: &[FloatingIp],
@@ -114,14 +112,16 @@ impl Memory {
     ) {
         let now = all.iter().map(|ip| (ip.id, seen.get(&ip.id).copied()));
         self.addresses.extend(now);
-        // One that is asked about to be taken on may be refused, and those that were given up are not asked about.
+        // An address can be refused after it was asked about, and addresses that were given up are not asked
+        // about again.
         if self.addresses.len() > 2 * all.len() + FORGOTTEN_FROM {
             let asked: BTreeSet<FloatingIpId> = all.iter().map(|ip| ip.id).collect();
             self.addresses.retain(|id, _| asked.contains(id));
         }
     }
 
-    /// Who had these addresses when they were asked about last; none if one of them never was.
+    /// Reservations that hold these addresses, by Neutron's last answer. `None` if it didn't include all of
+    /// them.
     pub(crate) fn addresses(&self, all: &[FloatingIp]) -> Option<BTreeMap<FloatingIpId, ReservationId>> {
         let mut seen = BTreeMap::new();
         for ip in all {
@@ -134,7 +134,7 @@ impl Memory {
         self.fences.is_late(key)
     }
 
-    /// Calls that stop or delete the server under older claims are late from now on.
+    /// From now on, calls that stop or delete the server under older claims are late.
     pub(crate) fn resume(&mut self, host: HostId, guest: GuestId, key: &OperationKey) {
         self.fences.resume(host, guest, key);
     }
@@ -146,7 +146,7 @@ impl Memory {
         }
     }
 
-    /// Nobody waits for the server to leave any more.
+    /// The server no longer has to leave.
     pub(crate) fn forget_stopping(&mut self, guest: GuestId) {
         self.stopping.remove(&guest);
         self.stopped_running.remove(&guest);

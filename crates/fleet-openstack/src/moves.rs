@@ -1,4 +1,4 @@
-//! Which servers Nova moves, and how; and what is remembered of moves that it was asked for. Nothing is asked here.
+//! Servers that Nova can move, and moves that Nova was asked for. This module sends no requests.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,28 @@ use leases::plan::Mobility;
 
 use crate::wire::{Server, is_true};
 
-/// What was begun and has not ended after so long is forgotten: its server is gone, or nobody waits for it.
+/// Time after which a move that hasn't ended is forgotten. Its server is gone, or no step waits for it
+/// anymore.
 const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
-/// A move that another service has begun is left to it for that long, and one that was confirmed to Nova.
+/// Time before a move that another service began is confirmed here, and before a confirmation is repeated.
 const LEFT_ALONE: SignedDuration = SignedDuration::from_mins(1);
 
-/// How a server gets to another host.
+/// The way in which a server is moved to another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// While it runs, or is paused.
+    /// While it is running or paused.
     Live,
     /// While it is shut off.
     Cold,
 }
 
-/// What a flavor may ask for that a server cannot take along while it runs, by the beginnings of extra specs.
+/// Prefixes of the extra specs of flavors whose servers can't be moved while they run.
 const STAYS_WHILE_RUNNING: [&str; 3] = ["pci_passthrough:alias", "accel:device_profile", "hw:tpm_version"];
 
 impl Way {
-    /// How Nova moves that server; none if it does not, as it is now. Servers are never shut down to be moved.
+    /// The way in which Nova can move the server in its current state. `None` if it can't. Servers are never
+    /// shut down to be moved.
     pub(crate) fn of(server: &Server) -> Option<Self> {
         let specs = &server.flavor.extra_specs;
         let has = |beginning: &str| specs.keys().any(|key| key.starts_with(beginning));
@@ -39,13 +41,12 @@ impl Way {
                 let stays = has_vgpu || is_encrypted || STAYS_WHILE_RUNNING.iter().any(|key| has(key));
                 (!stays).then_some(Self::Live)
             }
-            // What its TPM keeps only its owner can read.
+            // Only the owner can read the contents of its TPM.
             "SHUTOFF" => (!has("hw:tpm_version")).then_some(Self::Cold),
             _ => None,
         }
     }
 
-    /// What it takes.
     pub(crate) fn mobility(self) -> Mobility {
         match self {
             Self::Live => Mobility::default(),
@@ -59,23 +60,22 @@ impl Way {
 pub(crate) struct Begun {
     pub(crate) to: HostId,
     since: Timestamp,
-    /// Whether it is to be confirmed.
+    /// Whether it must be confirmed.
     waits: bool,
-    /// Whether this service has begun it, since it runs.
+    /// Whether this process began it.
     own: bool,
 }
 
-/// A server on its new host that waits for somebody to confirm that it works there.
+/// A server on its new host, where the move must be confirmed.
 #[derive(Clone, Copy, Debug)]
 struct Arrived {
-    /// The migration.
     migration: u64,
-    /// Since when it is left alone, if it is.
+    /// Start of the time in which it isn't confirmed. `None` if it can be confirmed now.
     left_since: Option<Timestamp>,
 }
 
-/// Moves that Nova was asked for. Losing them costs that one which fails is begun again without a word, and that one is
-/// confirmed a minute later.
+/// Moves that Nova was asked for. If this is lost, a move that fails is begun again without a log message,
+/// and a move is confirmed a minute later.
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
     begun: BTreeMap<GuestId, Begun>,
@@ -83,7 +83,7 @@ pub(crate) struct Moves {
 }
 
 impl Moves {
-    /// This service has asked for a move.
+    /// Records a move that this service has asked for. `waits`: it must be confirmed.
     pub(crate) fn begin(&mut self, guest: GuestId, to: HostId, waits: bool, now: Timestamp) {
         self.follow(guest, Begun { to, since: now, waits, own: true }, now);
     }
@@ -98,12 +98,12 @@ impl Moves {
         self.begun.remove(&guest)
     }
 
-    /// Whether any is to be confirmed, as far as is known.
+    /// Whether any known move must be confirmed.
     pub(crate) fn any_waits(&self, now: Timestamp) -> bool {
         self.begun.values().any(|begun| begun.waits && now.duration_since(begun.since) < FORGOTTEN_AFTER)
     }
 
-    /// Notes whether that one is still to be confirmed.
+    /// Records whether a move must still be confirmed.
     pub(crate) fn note(&mut self, guest: GuestId, to: Option<HostId>, waits: bool, now: Timestamp) {
         if !waits {
             self.arrived.remove(&guest);
@@ -115,9 +115,9 @@ impl Moves {
         }
     }
 
-    /// Whether to confirm a move whose server has arrived: not again at once, and first of all by the service that has
-    /// begun it. Of two confirmations that reach Nova at the same time it may accept both, and the second one leaves the
-    /// server in ERROR.
+    /// Whether to confirm the move of a server that has arrived. The service that began the move confirms it
+    /// first, and confirmations are not repeated at once. If two reach Nova at the same time, it can accept
+    /// both, and the second one leaves the server in ERROR.
     pub(crate) fn confirms(&mut self, guest: GuestId, migration: u64, now: Timestamp) -> bool {
         let own = self.begun.get(&guest).is_some_and(|begun| begun.own);
         let new = Arrived { migration, left_since: (!own).then_some(now) };
@@ -133,7 +133,7 @@ impl Moves {
         true
     }
 
-    /// Nova has not taken the confirmation.
+    /// Nova has not accepted the confirmation, so it can be repeated at once.
     pub(crate) fn not_confirmed(&mut self, guest: GuestId) {
         if let Some(arrived) = self.arrived.get_mut(&guest) {
             arrived.left_since = None;
@@ -145,7 +145,7 @@ impl Moves {
 mod tests {
     use super::*;
 
-    /// Nova answers as if there were nothing to do as well when it is busy with the server.
+    /// For a server that it is busy with, Nova gives the same answer as for one without a move to confirm.
     #[test]
     fn what_waits_though_it_was_confirmed_is_confirmed_again_after_a_minute() {
         let at = |second| Timestamp::from_second(second).expect("in range");

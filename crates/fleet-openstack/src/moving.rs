@@ -1,8 +1,9 @@
-//! Servers that go to another host. Those that run are migrated live, and are on their new host when Nova says so. Those
-//! that are shut off are migrated by what Nova resizes servers with: on their new host they wait for somebody to confirm
-//! that they work there, and until then their old host keeps disk and claim. Whoever looks at the cloud confirms what this
-//! service's user has asked for, also a move that no lease waits for any more, and takes such a server to be where it comes
-//! from until Nova has finished.
+//! Moves of servers to other hosts. Running servers are migrated live, and are on their new host when Nova
+//! says so. Servers that are shut off are migrated with Nova's mechanism for resizing: on the new host they
+//! wait for a confirmation that they work there, and until then the old host keeps their disk and claim.
+//!
+//! Every look at the cloud confirms the moves that this service's user has requested, even if no lease waits
+//! for them anymore. Until Nova has finished, such a server counts as being on its old host.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,8 @@ use crate::wire::{Aggregate, ComputeService, Migration, Server};
 use crate::{Look, OpenStackFleet};
 
 impl OpenStackFleet {
-    /// What a look has found. `hosts` are the names of those that were looked at, if not at all of them.
+    /// Builds the result of a look. `hosts` has the names of the observed hosts, and is `None` for the whole
+    /// cloud.
     pub(crate) async fn sight(
         &self,
         services: Vec<ComputeService>,
@@ -33,8 +35,9 @@ impl OpenStackFleet {
         Ok(Sight::new(services, aggregates, servers, migrations))
     }
 
-    /// Aborts live migrations that this service has asked for and that take too long: a server that writes faster than it
-    /// is copied may never arrive. Others' are left to them. A step that waits for one finds the server where it was.
+    /// Aborts live migrations that this service has requested and that take longer than `migration_time`: a
+    /// server that writes faster than it is copied might never arrive. Migrations of other users are left
+    /// alone. A step that waits for the move finds the server on its old host.
     async fn abort_late_moves(&self, migrations: &[Migration]) -> Result<(), FleetError> {
         let (now, longest) = (self.clock.now(), self.settings.migration_time);
         let is_late = |migration: &&Migration| {
@@ -54,7 +57,7 @@ impl OpenStackFleet {
                 time,
                 "live migration too slow"
             );
-            // One that cannot be aborted hides nothing of all the others.
+            // A migration that can't be aborted must not hide the rest of the cloud.
             if let Err(error) = self.cloud.abort_migration(server, migration.id).await {
                 tracing::warn!(server = quoted(server), %error, "live migration not aborted");
             }
@@ -62,14 +65,15 @@ impl OpenStackFleet {
         Ok(())
     }
 
-    /// Confirms moves of servers that are shut off, and has these be where they come from as long as they are under way.
+    /// Confirms moves of servers that are shut off. While a move is in progress, reports its server on the
+    /// old host.
     pub(crate) async fn follow_cold_moves(
         &self,
         servers: &mut Vec<Server>,
         hosts: Option<&BTreeSet<&str>>,
     ) -> Result<Vec<Migration>, FleetError> {
         let now = self.clock.now();
-        // Members resize servers too: those are not asked about one by one.
+        // Members resize servers too. Don't ask about those one by one.
         if !self.memory().moves.any_waits(now) && !servers.iter().any(Server::is_resizing) {
             return Ok(Vec::new());
         }
@@ -85,7 +89,8 @@ impl OpenStackFleet {
             };
             let is_over = migration.is_over();
             let listed = servers.iter().position(|server| server.id == migration.instance_uuid);
-            // Of a move that Nova was asked for just now there may be no migration yet, but one of an earlier move.
+            // Right after a request, Nova's list might not have the new migration yet, but an earlier one of
+            // the same server.
             let begins = listed.is_some_and(|at| servers[at].is_resizing());
             {
                 let mut memory = self.memory();
@@ -108,7 +113,7 @@ impl OpenStackFleet {
             if !server.is_resizing() {
                 continue;
             }
-            // One that cannot be confirmed hides nothing of all the others.
+            // A move that can't be confirmed must not hide the rest of the cloud.
             if migration.waits_to_be_confirmed()
                 && server.waits_to_be_confirmed()
                 && self.memory().moves.confirms(guest, migration.id, now)
@@ -173,7 +178,7 @@ impl OpenStackFleet {
         Ok(Outcome::Pending)
     }
 
-    /// Whether a server is one that a step may move off that host, as things are now.
+    /// Whether a step may move the server off the host in its current place.
     fn is_to_go(&self, look: &Look, server: &Server, key: &OperationKey) -> bool {
         let owner = look.sight.owner(server, &self.settings);
         let of_lease = key.lease.is_some_and(|lease| owner == GuestOwner::Lease(lease));

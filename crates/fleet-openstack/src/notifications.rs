@@ -1,25 +1,26 @@
-//! Nova's versioned notifications: which compute services they are about.
+//! Nova's versioned notifications, and the compute services that they concern.
 //!
-//! Their form was seen on a Nova 34 with `notification_format = versioned` and the driver `messagingv2`: JSON with the
-//! notification as JSON in a string, in which objects have their fields under `nova_object.data`.
+//! The format was observed on Nova 34 with `notification_format = versioned` and the driver `messagingv2`:
+//! JSON with the notification as JSON in a string, in which objects have their fields under
+//! `nova_object.data`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-/// The longest message that is read, bytes. Nova's have some thousands.
+/// Maximum size of a message, bytes. Nova's messages have some thousands.
 const LONGEST: usize = 1 << 20;
 
-/// Of so many aggregates it is known at once which hosts they have.
+/// Maximum number of aggregates whose hosts are remembered.
 const AGGREGATES: usize = 1000;
 
-/// The service that runs servers.
+/// Binary of the service that runs servers.
 const COMPUTE: &str = "nova-compute";
 
-/// Reads notifications, one after the other.
+/// Extracts the affected hosts from notifications, which are read in order.
 #[derive(Debug, Default)]
 pub struct Notifications {
-    /// The hosts of aggregates to which one was added, or from which one was removed.
+    /// Hosts by aggregate, for aggregates whose hosts have changed.
     members: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -43,7 +44,7 @@ struct Payload {
     data: Data,
 }
 
-/// What is there of a server, a service or an aggregate.
+/// Fields of a server, a service or an aggregate.
 #[derive(Deserialize)]
 struct Data {
     host: Option<String>,
@@ -53,8 +54,9 @@ struct Data {
 }
 
 impl Notifications {
-    /// The names of the compute services on whose hosts something has happened by this message of the bus: to a server, to
-    /// the service itself, or that the host joined or left an aggregate. None for any other message, whatever is in it.
+    /// Names of the compute services whose hosts a message on the bus concerns: something happened to a
+    /// server or to the service itself, or the host joined or left an aggregate. Empty for any other message,
+    /// including malformed ones.
     pub fn services(&mut self, message: &[u8]) -> BTreeSet<String> {
         let Some(Message { event_type, publisher_id, payload: Payload { data } }) = read(message) else {
             return BTreeSet::new();
@@ -62,10 +64,11 @@ impl Notifications {
         let mut parts = event_type.split('.');
         let (about, action, phase) = (parts.next(), parts.next(), parts.next());
         match (about, action, phase) {
-            // Told of all servers every hour or so, and of what has not happened yet.
+            // `exists` is sent for every server about once an hour, and `start` announces a change that
+            // hasn't happened yet.
             (Some("instance"), Some("exists"), _) | (Some("instance"), _, Some("start")) => BTreeSet::new(),
             (Some("instance"), ..) => {
-                // Of a server that moves, its old host and its new one each tell.
+                // Both the old and the new host of a moving server send notifications.
                 let told_by = publisher_id.split_once(':').filter(|(service, _)| *service == COMPUTE);
                 data.host.into_iter().chain(told_by.map(|(_, host)| host.to_owned())).collect()
             }
@@ -80,7 +83,8 @@ impl Notifications {
         }
     }
 
-    /// Nova names all hosts of the aggregate, before and after: those are meant that were there only once.
+    /// Nova names all hosts of the aggregate before and after the change. Hosts in only one of the lists have
+    /// changed.
     fn changes_of(&mut self, aggregate: String, is_over: bool, hosts: BTreeSet<String>) -> BTreeSet<String> {
         if self.members.len() >= AGGREGATES && !self.members.contains_key(&aggregate) {
             self.members.clear();

@@ -1,8 +1,8 @@
-//! How far hosts are over-committed while a lease has them: allocation ratios of their inventories in Placement.
+//! Over-commitment of leased hosts: allocation ratios of their inventories in Placement.
 //!
-//! What a ratio was before is noted in the reservation's aggregate first, and it is that again before the host leaves the
-//! aggregate. Where `nova.conf` sets a ratio, `nova-compute` writes its own again within a minute; that is looked for when an
-//! operator asks.
+//! The previous ratio is noted in the reservation's aggregate first, and restored before the host leaves the
+//! aggregate. Where `nova.conf` sets a ratio, `nova-compute` restores its own within a minute. The driver
+//! checks for that when an operator asks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ impl OpenStackFleet {
         Ok(Outcome::Done)
     }
 
-    /// The host has these ratios, and where none is said the one that it had before it came to the pool.
+    /// Sets the host's ratios. A ratio of `None` restores the host's ratio from before it joined the pool.
     pub(crate) async fn over_commit(
         &self,
         look: &Look,
@@ -57,7 +57,8 @@ impl OpenStackFleet {
                 self.cloud.set_metadata(pool.aggregate.id, &note).await
             };
             noted(Some(Note { ratio: None, before })).await?;
-            // A host may have none of the class, as one whose CPUs are all dedicated: there is nothing to over-commit then.
+            // A host can lack the class, for example if all of its CPUs are dedicated. Then it can't be
+            // over-committed.
             if now.is_some() {
                 let ratio = wanted.map_or(before, Ratio::get);
                 self.cloud.set_allocation_ratio(&provider, class, ratio).await?;
@@ -67,7 +68,7 @@ impl OpenStackFleet {
         Ok(())
     }
 
-    /// The provider of a host, and what it has.
+    /// UUID and inventories of a host's provider.
     async fn inventories_of(
         &self,
         names: &Names,
@@ -77,7 +78,7 @@ impl OpenStackFleet {
         Ok((provider, inventories))
     }
 
-    /// Those of the hosts that Placement has other ratios for than it was told, and what to do about it.
+    /// Hosts with other ratios in Placement than were set, with advice for the operator.
     pub(crate) async fn overruled_hosts(
         &self,
         hosts: &BTreeSet<HostId>,

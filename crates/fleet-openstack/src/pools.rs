@@ -1,21 +1,23 @@
-//! Where hosts are, read from the cloud's aggregates and compute services; what the driver writes there.
+//! Places of hosts, read from the cloud's aggregates and compute services, and the metadata that the driver
+//! writes there.
 //!
-//! | a host is | its aggregates | its compute service |
+//! | place of a host | its aggregates | its compute service |
 //! | --- | --- | --- |
-//! | in the free pool | the free pool's | as the operator has it |
+//! | in the free pool | the free pool's | as set by the operator |
 //! | fenced | the free pool's | disabled, [`Closure::Changing`] or [`Closure::EmptyFor`] |
-//! | fenced, about to be held | the reservation's gate, in the same zone and nobody's | as the operator has it |
-//! | held | one named by the reservation, with the zone `blazar_<reservation>` | as the operator has it |
-//! | on its way back | either or both | disabled, [`Closure::TakingBack`] |
-//! | in the free pool, with servers that stayed after a lease | the free pool's, and one of [`Kept`] in the lease's zone | as the operator has it |
-//! | the same, once they are gone: fenced, until it has left that zone | both | as the operator has it |
-//! | not adopted | none of these | as the operator has it |
+//! | fenced, about to be held | the reservation's gate, in the reservation's zone and open to no project | as set by the operator |
+//! | held | one named after the reservation, with the zone `blazar_<reservation>` | as set by the operator |
+//! | releasing | either or both | disabled, [`Closure::TakingBack`] |
+//! | in the free pool, with servers kept after a lease | the free pool's, and a [`Kept`] aggregate in the lease's zone | as set by the operator |
+//! | fenced: those servers are gone, but it is still in that zone | both | as set by the operator |
+//! | not adopted | none of these | as set by the operator |
 //!
-//! Nova lets no host with servers leave its availability zone. So a host whose servers stay at the end of a lease goes to an
-//! aggregate in the same zone that is nobody's, beside the free pool's: `BlazarFilter` lets nobody use a host with two pools.
+//! Nova doesn't let a host with servers leave its availability zone. So a host whose servers stay at the end
+//! of a lease joins an aggregate in the same zone that is open to no project, in addition to the free pool's.
+//! `BlazarFilter` admits no project to a host with two pools.
 //!
-//! Since `BlazarFilter`, as Nova's own isolation of tenants, lets everybody use a host without a pool, a host that was adopted
-//! is in one at every moment: it enters the next before it leaves the last.
+//! `BlazarFilter`, like Nova's own tenant isolation, admits every project to a host without a pool. So an
+//! adopted host is in a pool at every moment: it joins the next one before it leaves the last.
 
 use std::collections::BTreeMap;
 
@@ -29,10 +31,10 @@ use crate::fence::{Fence, TENANT, Whole};
 use crate::ids::parse_uuid;
 use crate::wire::{Aggregate, ComputeService};
 
-/// How the zones of held hosts begin: what makes an aggregate a pool for `BlazarFilter`.
+/// Prefix of the zones of held hosts, by which `BlazarFilter` recognizes a pool.
 const ZONE: &str = "blazar_";
 
-/// Keys of the metadata of reservations' aggregates. The first two are Blazar's, and filters read them.
+/// Metadata keys of reservations' aggregates. The first two are Blazar's, and filters read them.
 const OWNER: &str = "blazar:owner";
 const RESERVATION: &str = "reservation";
 pub(crate) const LEASE: &str = "allot:lease";
@@ -40,10 +42,10 @@ const SLOTS: &str = "allot:slots:";
 const PREPARED: &str = "allot:prepared";
 const LEFT: &str = "allot:left:";
 const FLAVORS: &str = "allot:flavor:";
-/// The server group: Blazar's key.
+/// The server group. The key is Blazar's.
 pub(crate) const GROUP: &str = "affinity_id";
 
-/// Keys of the metadata of the free pool's aggregate: for which store the cloud is changed.
+/// Metadata key of the free pool's aggregate: the store whose services change the cloud.
 pub(crate) const STORE: &str = "allot:store";
 
 /// An aggregate of a reservation.
@@ -51,15 +53,15 @@ pub(crate) const STORE: &str = "allot:store";
 pub(crate) struct Pool<'a> {
     pub(crate) reservation: ReservationId,
     pub(crate) lease: Option<LeaseId>,
-    /// The project whose servers are the lease's.
+    /// Project whose servers belong to the lease.
     pub(crate) project: &'a str,
-    /// Whether its hosts are the reservation's as a whole.
+    /// Whether the reservation has whole hosts.
     pub(crate) whole: bool,
     pub(crate) aggregate: &'a Aggregate,
 }
 
 impl<'a> Pool<'a> {
-    /// None if the aggregate is not one that the driver has made.
+    /// `None` if the driver didn't make the aggregate.
     pub(crate) fn of(aggregate: &'a Aggregate) -> Option<Self> {
         let reservation = parse_uuid(&aggregate.name).map(ReservationId)?;
         let lease = aggregate.metadata.get(LEASE)?;
@@ -72,7 +74,8 @@ impl<'a> Pool<'a> {
         })
     }
 
-    /// For what everything was made that the reservation needs as a whole, once it is there with what the fence reads.
+    /// Recipe that the reservation was prepared for as a whole. `None` unless preparation is complete and the
+    /// fence's metadata is there.
     pub(crate) fn complete(&self, fence: &Fence) -> Option<Recipe> {
         let whole = if self.whole { Whole::Hosts } else { Whole::Slots };
         let keys = fence.of_reservation(self.aggregate, self.reservation, whole, self.project);
@@ -80,14 +83,15 @@ impl<'a> Pool<'a> {
         self.aggregate.metadata.get(PREPARED).filter(|_| fenced).and_then(|text| read_recipe(text))
     }
 
-    /// How many slots of a host it has; none if it has nothing to do with the host.
+    /// Number of slots on a host. `None` if the pool has no slots there.
     pub(crate) fn slots(&self, host: &str) -> Option<u32> {
         let noted = self.aggregate.metadata.get(&slots_key(host)).map(|count| count.parse().unwrap_or(0));
-        // A host whose number is not noted yet has room that is not certain: it is granted again, or withdrawn.
+        // The host has joined, but its number of slots isn't noted yet and so isn't certain. They will be
+        // granted again or withdrawn.
         noted.or_else(|| (!self.whole && self.aggregate.hosts.contains(host)).then_some(0))
     }
 
-    /// The hosts that it has something of.
+    /// Hosts on which the pool has slots, certain or not.
     pub(crate) fn slot_hosts(&self) -> impl Iterator<Item = &'a str> {
         let noted = self.aggregate.metadata.keys().filter_map(|key| key.strip_prefix(SLOTS));
         let members = self.aggregate.hosts.iter().filter(|_| !self.whole).map(String::as_str);
@@ -95,7 +99,7 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// What there is of the reservation that an aggregate is named after, if it is.
+/// State of the reservation that an aggregate is named after.
 pub(crate) fn prepared(aggregate: &Aggregate, fence: &Fence) -> Option<(ReservationId, Prepared)> {
     let reservation = parse_uuid(&aggregate.name).map(ReservationId)?;
     let pool = Pool::of(aggregate);
@@ -109,28 +113,29 @@ pub(crate) fn prepared(aggregate: &Aggregate, fence: &Fence) -> Option<(Reservat
     Some((reservation, prepared))
 }
 
-/// The project that an aggregate's hosts are for, if it says so.
+/// Project that may use the aggregate's hosts.
 pub(crate) fn owner(aggregate: &Aggregate) -> Option<&str> {
     aggregate.metadata.get(OWNER).map(String::as_str)
 }
 
-/// Whether an aggregate was made for a reservation, by Blazar or by the driver: its name is a UUID besides.
+/// Whether an aggregate has metadata of a reservation, from Blazar or from the driver. The name of such an
+/// aggregate is also a UUID, which isn't checked here.
 pub(crate) fn is_of_reservation(aggregate: &Aggregate) -> bool {
     owner(aggregate).is_some() || aggregate.metadata.contains_key(RESERVATION)
 }
 
-/// The server group of a reservation's instances, if it is noted.
+/// ID of the server group of a reservation's instances, as noted.
 pub(crate) fn server_group(aggregate: &Aggregate) -> Option<&str> {
     aggregate.metadata.get(GROUP).map(String::as_str)
 }
 
-/// The identifiers of the flavors that were made for servers on a reservation's hosts.
+/// Identifiers of the flavors made for servers on a reservation's hosts, as noted.
 pub(crate) fn flavors(aggregate: &Aggregate) -> impl Iterator<Item = &str> {
     let noted = aggregate.metadata.iter().filter(|(key, _)| key.starts_with(FLAVORS));
     noted.map(|(_, id)| id.as_str())
 }
 
-/// The same, as it is noted before they are made. Of those that are there the others are noted no more.
+/// Metadata that notes flavors before they are created, and removes all other notes of flavors.
 pub(crate) fn note_flavors(aggregate: &Aggregate, ids: &[String]) -> BTreeMap<String, Option<String>> {
     let noted = aggregate.metadata.keys().filter(|key| key.starts_with(FLAVORS));
     let none = noted.map(|key| (key.clone(), None));
@@ -138,7 +143,7 @@ pub(crate) fn note_flavors(aggregate: &Aggregate, ids: &[String]) -> BTreeMap<St
     none.chain(wanted).collect()
 }
 
-/// What is noted once all is there: for what it was made, and the server group.
+/// Metadata that notes the end of preparation: the recipe and the server group.
 pub(crate) fn completion(recipe: Recipe, group: Option<&str>) -> BTreeMap<String, Option<String>> {
     let Recipe { size: GuestSize { vcpus, memory_mib, disk_gib }, affinity } = recipe;
     let spread = AFFINITIES.iter().find(|(_, known)| *known == affinity).map_or("any", |(word, _)| word);
@@ -146,7 +151,7 @@ pub(crate) fn completion(recipe: Recipe, group: Option<&str>) -> BTreeMap<String
     BTreeMap::from([(PREPARED.to_owned(), noted), (GROUP.to_owned(), group.map(str::to_owned))])
 }
 
-/// What is there is not what is wanted, and about to be made again.
+/// Metadata that notes that a reservation must be prepared again.
 pub(crate) fn incompletion() -> BTreeMap<String, Option<String>> {
     BTreeMap::from([(PREPARED.to_owned(), None)])
 }
@@ -162,81 +167,85 @@ fn read_recipe(text: &str) -> Option<Recipe> {
     Some(Recipe { size, affinity })
 }
 
-/// Whether all that a reservation needs as a whole was there once.
+/// Whether the reservation was completely prepared once.
 pub(crate) fn is_prepared(aggregate: &Aggregate) -> bool {
     aggregate.metadata.contains_key(PREPARED)
 }
 
-/// For what it was made.
+/// Recipe that the reservation was prepared for.
 pub(crate) fn noted_recipe(aggregate: &Aggregate) -> Option<Recipe> {
     aggregate.metadata.get(PREPARED).and_then(|text| read_recipe(text))
 }
 
-/// How many slots of a host a reservation has, once that is certain.
+/// Number of slots on a host. `None` if it isn't certain.
 pub(crate) fn noted_slots(aggregate: &Aggregate, host: &str) -> Option<u32> {
     aggregate.metadata.get(&slots_key(host))?.parse().ok()
 }
 
-/// The key of how many slots of a host a reservation has.
+/// Metadata key with the number of slots on a host.
 pub(crate) fn slots_key(host: &str) -> String {
     format!("{SLOTS}{host}")
 }
 
-/// The key, in the free pool's aggregate, of a host's slots that servers have still which stayed after that reservation.
+/// Metadata key, in the free pool's aggregate, for a host's slots that are still used by servers that stayed
+/// after that reservation.
 pub(crate) fn leftover_key(reservation: ReservationId, host: &str) -> String {
     format!("{LEFT}{reservation}:{host}")
 }
 
-/// The reservations that are over and of which servers on the host have slots still, as the free pool's aggregate notes.
+/// Reservations that are over but whose servers still use slots of the host, as noted in the free pool's
+/// aggregate.
 pub(crate) fn leftovers(free: &Aggregate, host: &str) -> Vec<ReservationId> {
     let noted = free.metadata.keys().filter_map(|key| key.strip_prefix(LEFT)?.split_once(':'));
     let of_host = noted.filter(|(_, other)| *other == host);
     of_host.filter_map(|(id, _)| parse_uuid(id)).map(ReservationId).collect()
 }
 
-/// The availability zone of hosts that a reservation holds.
+/// Availability zone of the hosts that a reservation holds.
 pub(crate) fn zone_of(reservation: ReservationId) -> String {
     format!("{ZONE}{reservation}")
 }
 
-/// The availability zone that the aggregate of a reservation must have.
+/// Availability zone that the aggregate of a reservation must have.
 pub(crate) fn wanted_zone(reservation: ReservationId, whole: Whole) -> Option<String> {
     (whole == Whole::Hosts).then(|| zone_of(reservation))
 }
 
-/// How the names of gates end.
+/// Suffix of the names of gates.
 const GATE: &str = " gate";
 
-/// The aggregate through which hosts come to a reservation. It is a pool for `BlazarFilter`, in the reservation's zone since
-/// a host can be in one zone only, but no reservation's, so that the filter lets nobody in.
+/// Name of the aggregate through which a reservation receives hosts. It is in the reservation's zone, since a
+/// host can be in only one. `BlazarFilter` considers it a pool, but one without a reservation, and so admits
+/// no project.
 pub(crate) fn gate_of(reservation: ReservationId) -> String {
     format!("{reservation}{GATE}")
 }
 
-/// The reservation to which an aggregate is the gate, if it is one.
+/// The reservation whose gate this aggregate is.
 pub(crate) fn gate_to(aggregate: &Aggregate) -> Option<ReservationId> {
     in_zone_of(aggregate, GATE)
 }
 
-/// How the names of aggregates end of hosts whose servers have stayed after a lease.
+/// Suffix of the names of aggregates for hosts whose servers stayed after a lease.
 const KEPT: &str = " kept";
 
-/// The project whose servers have stayed. It is not Blazar's key for the owner, which lets the project start servers.
+/// The project whose servers stayed. This isn't Blazar's key for the owner, which would let the project start
+/// servers.
 const KEPT_PROJECT: &str = "allot:project";
 
-/// An aggregate in the zone of a reservation that is over, of hosts whose servers have stayed. It is a pool for
-/// `BlazarFilter`, but nobody's.
+/// An aggregate for hosts whose servers stayed, in the zone of a reservation that is over. `BlazarFilter`
+/// considers it a pool that is open to no project.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept<'a> {
     pub(crate) reservation: ReservationId,
     pub(crate) lease: Option<LeaseId>,
-    /// The project whose servers were the lease's.
+    /// Project whose servers belonged to the lease.
     pub(crate) project: &'a str,
     pub(crate) aggregate: &'a Aggregate,
 }
 
 impl<'a> Kept<'a> {
-    /// None if the aggregate is no such one.
+    /// `None` if the aggregate isn't one for kept servers.
     pub(crate) fn of(aggregate: &'a Aggregate) -> Option<Self> {
         let reservation = in_zone_of(aggregate, KEPT)?;
         Some(Self {
@@ -248,44 +257,44 @@ impl<'a> Kept<'a> {
     }
 }
 
-/// The name of the aggregate of hosts whose servers stay after a reservation.
+/// Name of the [`Kept`] aggregate of a reservation.
 pub(crate) fn kept_of(reservation: ReservationId) -> String {
     format!("{reservation}{KEPT}")
 }
 
-/// Its metadata: whose servers they were.
+/// Metadata of a [`Kept`] aggregate: the owner of the servers.
 pub(crate) fn kept_servers(project: &str, lease: Option<LeaseId>) -> BTreeMap<String, Option<String>> {
     let lease = lease.map(|lease| lease.to_string()).unwrap_or_default();
     let pairs = [(KEPT_PROJECT, project.to_owned()), (LEASE, lease)];
     pairs.into_iter().map(|(key, value)| (key.to_owned(), Some(value))).collect()
 }
 
-/// The reservation whose identifier the name of an aggregate in its zone has before that ending.
+/// The reservation in an aggregate's name before `ending`, if the aggregate is in the reservation's zone.
 fn in_zone_of(aggregate: &Aggregate, ending: &str) -> Option<ReservationId> {
     let reservation = aggregate.name.strip_suffix(ending).and_then(parse_uuid).map(ReservationId)?;
     (aggregate.availability_zone == Some(zone_of(reservation))).then_some(reservation)
 }
 
-/// The reservation in whose zone the driver has made an aggregate, if it has: of hosts that it holds, its gate, or of hosts
-/// whose servers have stayed.
+/// The reservation in whose zone the driver has made this aggregate: the pool of held hosts, the gate, or the
+/// aggregate of kept servers.
 pub(crate) fn zone_holder(aggregate: &Aggregate) -> Option<ReservationId> {
     let whole = Pool::of(aggregate).filter(|pool| pool.whole).map(|pool| pool.reservation);
     whole.or_else(|| gate_to(aggregate)).or_else(|| Kept::of(aggregate).map(|kept| kept.reservation))
 }
 
-/// Whether an aggregate was made by the driver for a reservation.
+/// Whether the driver has made an aggregate for a reservation.
 pub(crate) fn is_made_here(aggregate: &Aggregate) -> bool {
     Pool::of(aggregate).is_some() || zone_holder(aggregate).is_some()
 }
 
-/// The metadata of the aggregate of a reservation of whole hosts.
+/// Metadata of the aggregate of a host reservation.
 pub(crate) fn whole_hosts(project: &str, lease: Option<LeaseId>) -> BTreeMap<String, Option<String>> {
     let lease = lease.map(|lease| lease.to_string()).unwrap_or_default();
     let pairs = [(OWNER, project.to_owned()), (LEASE, lease.clone()), (LEASE_KEY, lease)];
     pairs.into_iter().map(|(key, value)| (key.to_owned(), Some(value))).collect()
 }
 
-/// The same of a reservation of instances.
+/// Metadata of the aggregate of an instance reservation.
 pub(crate) fn instances(
     reservation: ReservationId,
     project: &str,
@@ -297,7 +306,7 @@ pub(crate) fn instances(
     metadata
 }
 
-/// The zone of a host that is in an aggregate with one, but for those of reservations.
+/// Zone of a host from its aggregates, except those of reservations.
 pub(crate) fn zone<'a>(aggregates: &'a [Aggregate], host: &str) -> Option<&'a str> {
     let mut others = foreign(aggregates).filter(|other| other.hosts.contains(host));
     others.find_map(|other| other.availability_zone.as_deref())
@@ -308,32 +317,32 @@ pub(crate) fn foreign(aggregates: &[Aggregate]) -> impl Iterator<Item = &Aggrega
     aggregates.iter().filter(|aggregate| !is_made_here(aggregate))
 }
 
-/// Why the driver has disabled that service, if it has.
+/// The driver's reason for disabling a service. `None` if the service is enabled or another client has
+/// disabled it.
 pub(crate) fn closure(service: &ComputeService) -> Option<Closure> {
     let reason = service.disabled_reason.as_deref().filter(|_| !service.is_enabled());
     reason.and_then(Closure::read)
 }
 
-/// Whether no operator has disabled that service: it is enabled, or the driver has disabled it.
+/// Whether no operator has disabled the service: it is enabled, or the driver has disabled it.
 pub(crate) fn is_in_use(service: &ComputeService) -> bool {
     service.is_enabled() || closure(service).is_some()
 }
 
-/// What a host is a member of.
+/// The aggregates that a host is in.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Membership<'a> {
-    /// The reservation that holds it as a whole.
+    /// Pool of the reservation that holds the whole host.
     pub(crate) holder: Option<Pool<'a>>,
-    /// The reservation whose gate it is in.
+    /// Reservation whose gate the host is in.
     pub(crate) awaited_by: Option<ReservationId>,
-    /// Whose servers have stayed on it.
+    /// Aggregate of the servers that were kept on the host.
     pub(crate) kept: Option<Kept<'a>>,
-    /// Whether it is in the free pool's aggregate.
+    /// Whether the host is in the free pool's aggregate.
     pub(crate) free: bool,
 }
 
 impl<'a> Membership<'a> {
-    /// What that host is in.
     pub(crate) fn of(aggregates: &'a [Aggregate], free_pool: &str, host: &str) -> Self {
         let mut membership = Self::default();
         for aggregate in aggregates.iter().filter(|aggregate| aggregate.hosts.contains(host)) {
@@ -342,7 +351,8 @@ impl<'a> Membership<'a> {
         membership
     }
 
-    /// It is in that aggregate as well. By mistake several reservations may hold it: the first counts.
+    /// Adds an aggregate. If several reservations hold the host by mistake, the one with the lowest
+    /// identifier counts.
     pub(crate) fn join(&mut self, aggregate: &'a Aggregate, free_pool: &str) {
         self.free |= aggregate.name == free_pool;
         self.awaited_by = self.awaited_by.or_else(|| gate_to(aggregate));
@@ -354,7 +364,7 @@ impl<'a> Membership<'a> {
         }
     }
 
-    /// Where the host is, if it was adopted. `empty`: no server is there.
+    /// Place of the host. `None` if it wasn't adopted. `empty`: it has no servers.
     pub(crate) fn place(&self, service: &ComputeService, empty: bool) -> Option<Place> {
         match (closure(service), &self.holder) {
             (Some(Closure::Changing | Closure::Saving), _) => Some(Place::Fenced { verified_for: None }),
@@ -366,7 +376,7 @@ impl<'a> Membership<'a> {
             (None, None) if self.awaited_by.is_some() => {
                 Some(Place::Fenced { verified_for: self.awaited_by })
             }
-            // It can leave the zone of the lease that is over.
+            // The host can leave the zone of the lease that is over.
             (None, None) if self.kept.is_some() && empty => Some(Place::Fenced { verified_for: None }),
             (None, None) => (self.free || self.kept.is_some()).then_some(Place::FreePool),
         }
@@ -427,13 +437,13 @@ mod tests {
         assert_eq!(at(&[&free, &held], Some(&text(Closure::EmptyFor(MINE)))), verified);
         assert_eq!(at(&[&held], Some(&text(Closure::EmptyFor(MINE)))), verified);
         assert_eq!(at(&[&free], Some(&text(Closure::TakingBack(MINE)))), Some(Place::Releasing(MINE)));
-        // A crash came when it was open and had not left the gate.
+        // A crash after the service was enabled and before the host left the gate.
         let gate = aggregate(&gate_of(MINE), Some(&zone), &["host1"], &[]);
         assert_eq!(at(&[&gate], None), verified);
         assert_eq!(at(&[&gate, &free], None), verified);
         assert_eq!(at(&[&gate, &held], None), Some(Place::Held(MINE)));
         assert_eq!(super::zone(&[gate], "host1"), None);
-        // Servers have stayed after a lease; once they are gone it is brought back to the free pool.
+        // Servers stayed after a lease. Once they are gone, the host is brought back to the free pool.
         let stayed = aggregate(&kept_of(MINE), Some(&zone), &["host1"], &[]);
         assert_eq!(at(&[&free, &stayed], None), Some(Place::Fenced { verified_for: None }));
         let pools = [free.clone(), stayed.clone()];
@@ -441,7 +451,7 @@ mod tests {
         assert_eq!(with_servers, Some(Place::FreePool));
         assert_eq!(at(&[&free, &stayed, &held], None), Some(Place::Held(MINE)));
         assert_eq!(super::zone(&[stayed], "host1"), None);
-        // Somebody else's aggregate with such a name is none of ours.
+        // An aggregate with such a name that the driver didn't make is ignored.
         let foreign = aggregate(&name, Some(&zone), &["host1"], &[("blazar:owner", "p")]);
         assert_eq!(at(&[&foreign], None), None);
         assert_eq!(super::zone(&[foreign], "host1"), Some(zone.as_str()));

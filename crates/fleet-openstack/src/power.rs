@@ -1,8 +1,9 @@
-//! Switching hosts. Nova cannot do so: hooks do, and Nova's compute services say which hosts are to be off.
+//! Switching hosts on and off. Nova can't do that, so hooks do, and Nova's compute services record which
+//! hosts must be off.
 //!
-//! Why a compute service is disabled is written before its host is switched off. While Nova takes the service for up it waits a
-//! minute for it at each change of the kind, so afterwards nothing is written: the host is off when Nova says that its service
-//! is down.
+//! The reason for disabling a compute service is written before its host is switched off. As long as Nova
+//! considers the service up, it waits a minute for it on every change of this kind. So no change is made
+//! after the host was switched off: it counts as off once Nova reports its service as down.
 
 use fleet::hooks::PowerHooks;
 use fleet::{FleetError, OperationKey, Outcome};
@@ -17,7 +18,7 @@ use crate::sight::is_off;
 type Answer = Result<Outcome, FleetError>;
 
 impl OpenStackFleet {
-    /// The same, whose hosts these hooks switch.
+    /// Sets the hooks that switch hosts.
     #[must_use]
     pub fn with_power(self, hooks: PowerHooks) -> Self {
         Self { power: Some(hooks), ..self }
@@ -35,7 +36,7 @@ impl OpenStackFleet {
         }
         if pools::closure(&look.service) != Some(Closure::Saving) {
             self.close(&look, Closure::Saving).await?;
-            // Once it was off, or was to be, it may have been in the free pool since.
+            // The host might have been in the free pool since it was last off or being switched off.
             self.memory().switched_off.remove(&host);
         }
         if !self.memory().switched_off.contains(&host) {

@@ -1,20 +1,21 @@
-//! What reservations' aggregates note of allocation ratios: that of a lease, and what Placement had before.
+//! Notes on allocation ratios in reservations' aggregates: the lease's ratio, and Placement's previous ratio.
 
 use leases::lease_pool::Ratio;
 use leases::plan::{Overcommit, Told};
 
 use crate::pools::{Membership, Pool};
 
-/// Placement's class, the key of a note but for the host, and the option of `nova.conf`.
+/// Placement's class, the prefix of the note's metadata key, which the host follows, and the option of
+/// `nova.conf`.
 pub(crate) const CPU: [&str; 3] = ["VCPU", "allot:vcpu_ratio:", "cpu_allocation_ratio"];
 pub(crate) const RAM: [&str; 3] = ["MEMORY_MB", "allot:memory_ratio:", "ram_allocation_ratio"];
 
-/// What is noted of a ratio of a host.
+/// The note on a ratio of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Note {
-    /// As the lease wants it; none while it is being changed.
+    /// The lease's ratio. `None` while it is being changed.
     pub(crate) ratio: Option<Ratio>,
-    /// As Placement had it.
+    /// The ratio in Placement before the lease.
     pub(crate) before: f64,
 }
 
@@ -40,17 +41,16 @@ impl Note {
     }
 }
 
-/// In place of a ratio that is being changed: the step was not finished.
+/// Written instead of a ratio that is being changed. It shows that the step was not finished.
 const UNFINISHED: &str = "?";
 
-/// What Placement was told of a host for the reservation that holds it.
+/// Ratios that Placement was told for the reservation that holds the host.
 pub(crate) fn told(membership: &Membership<'_>, host: &str) -> Overcommit {
     let Some(pool) = &membership.holder else { return Overcommit::default() };
     let told = |[_, key, _]: [&str; 3]| Note::of(pool, key, host).map(Note::told);
     Overcommit { cpu: told(CPU), ram: told(RAM) }
 }
 
-/// Whether any ratio is noted there.
 pub(crate) fn has_notes(pool: &Pool<'_>) -> bool {
     let is_note = |name: &String| [CPU, RAM].iter().any(|[_, key, _]| name.starts_with(key));
     pool.aggregate.metadata.keys().any(is_note)

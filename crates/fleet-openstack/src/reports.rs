@@ -1,10 +1,10 @@
-//! Which compute services do not report any more, and what that says of their hosts.
+//! Compute services that no longer report, and the conclusions for their hosts.
 //!
-//! Nova takes a service for down that has not reported for `service_down_time`, and services report by its message bus and its
-//! conductors. When these fail all services are down, and hosts and servers are as well as ever; when they are back,
-//! services are up again one after the other. If leases were given other hosts by that, servers would be deleted that
-//! nothing is wrong with. So a host has failed once its service has been down for a while during which most others were
-//! up; before that nobody knows.
+//! Nova considers a service down if it hasn't reported for `service_down_time`. Services report through the
+//! message bus and Nova's conductors. When these fail, all services are down while hosts and servers are
+//! fine, and when they recover, services come up one after the other. If leases were given other hosts
+//! because of that, healthy servers would be deleted. So a host has failed once its service has been down for
+//! a while during which most others were up. Until then its health is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,17 +14,18 @@ use crate::closure::Closure;
 use crate::pools;
 use crate::wire::ComputeService;
 
-/// What is known of services that do not report.
+/// Tracks services that don't report.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
-    /// Since when they are down and most others up.
+    /// Times since which services have been down while most others were up, by host.
     silent: BTreeMap<String, Timestamp>,
-    /// Those that have been for long enough.
+    /// Hosts whose services have been down for long enough.
     failed: BTreeSet<String>,
 }
 
 impl Reports {
-    /// Notes how all services of the cloud are now. One has failed that is down for so long.
+    /// Records the current state of all services of the cloud. A host has failed if its service has been down
+    /// for `failed_after`.
     pub(crate) fn note(&mut self, services: &[ComputeService], now: Timestamp, failed_after: SignedDuration) {
         let (up, silent): (Vec<_>, Vec<_>) =
             services.iter().filter(|service| is_to_report(service)).partition(|service| service.is_up());
@@ -43,14 +44,13 @@ impl Reports {
         }
     }
 
-    /// The hosts of services that have been down for long enough.
     pub(crate) fn failed(&self) -> &BTreeSet<String> {
         &self.failed
     }
 }
 
-/// Whether it says something of the cloud that a service is down. Of those that an operator has disabled or declared
-/// down, and of hosts that are switched off, it does not.
+/// Whether it says anything about the cloud if a service is down. It doesn't for services that an operator
+/// has disabled or forced down, and for hosts that are switched off.
 fn is_to_report(service: &ComputeService) -> bool {
     let is_off = pools::closure(service) == Some(Closure::Saving);
     !service.forced_down && !is_off && pools::is_in_use(service)
@@ -73,13 +73,13 @@ mod tests {
         serde_json::from_value(service).expect("a service")
     }
 
-    /// So many hosts of which these are down.
+    /// A cloud with this number of hosts, of which `down` are down.
     fn cloud(hosts: usize, down: &[usize]) -> Vec<ComputeService> {
         let state = |number| if down.contains(&number) { "down" } else { "up" };
         (1..=hosts).map(|number| service(&format!("host{number}"), state(number), None)).collect()
     }
 
-    /// What has failed after these moments, each with its second and what is down.
+    /// Hosts that have failed after these moments, each with its second and the hosts that are down then.
     fn failed_after(hosts: usize, moments: &[(i64, &[usize])]) -> Vec<String> {
         let mut reports = Reports::default();
         for (second, down) in moments {

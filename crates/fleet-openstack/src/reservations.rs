@@ -1,9 +1,9 @@
-//! Reservations as a whole. Each has an aggregate of its name; one of instances a private flavor, a class of resources and,
-//! if it has an affinity, a server group besides, as Blazar's users know them. Each server of the flavor uses one of the
-//! class.
+//! Preparation of reservations as a whole. Each has an aggregate of its name. An instance reservation also
+//! has a private flavor, a resource class and, if it has an affinity, a server group, all as Blazar's users
+//! know them. Each server with the flavor uses one of the class.
 //!
-//! The aggregate is made and marked first and deleted last, so that whatever a crash leaves behind is seen. For what all
-//! of it was made is noted in it once it is there.
+//! The aggregate is created and marked first and deleted last, so anything that a crash leaves behind is
+//! found. Once all objects exist, the aggregate notes the recipe that they were made for.
 
 use std::collections::BTreeMap;
 
@@ -34,8 +34,8 @@ impl OpenStackFleet {
         Ok(Outcome::Done)
     }
 
-    /// The aggregate of a reservation that has all that it needs as a whole, as far as that is noted. `known` are the
-    /// aggregates as far as they were looked at.
+    /// The aggregate of a reservation that is completely prepared. If `known`, the aggregates that were
+    /// looked at, doesn't have one with a note of that, prepares the reservation.
     pub(crate) async fn ensured(
         &self,
         known: &[Aggregate],
@@ -51,7 +51,7 @@ impl OpenStackFleet {
         }
     }
 
-    /// The reservation's aggregate among these, if it notes that all of it is there.
+    /// The reservation's aggregate among these, if it notes that preparation is complete.
     fn complete<'a>(
         &self,
         known: &'a [Aggregate],
@@ -63,8 +63,8 @@ impl OpenStackFleet {
         Some(found.aggregate)
     }
 
-    /// What is missing is made, or made again if it was deleted behind our back. With `again`, what was changed is as well,
-    /// whatever is noted.
+    /// Creates missing objects, including those that were deleted behind our back. With `again`, also
+    /// restores changed objects, regardless of the notes.
     async fn ensured_all(
         &self,
         whole: Whole,
@@ -78,7 +78,8 @@ impl OpenStackFleet {
         let _turn = self.turns.of(Turn::Reservation(reservation)).await;
         let name = reservation.to_string();
         let zone = pools::wanted_zone(reservation, whole);
-        // Most often there is none yet, and a list has those of all leases.
+        // Creating it is cheaper than listing: most often it doesn't exist, and a list includes the
+        // aggregates of all leases.
         let (pool, fresh) = self.cloud.ensure_aggregate(&name, zone.as_deref()).await?;
         let complete = self.complete(std::slice::from_ref(&pool), reservation, recipe).is_some();
         if complete && !again {
@@ -118,8 +119,8 @@ impl OpenStackFleet {
         Ok(pool)
     }
 
-    /// The aggregate is in that availability zone, which somebody may have changed. Nova refuses that while its hosts have
-    /// servers.
+    /// Puts the aggregate into that availability zone, in case its zone was changed. Nova refuses to do so
+    /// while its hosts have servers.
     async fn rezone(&self, pool: &Aggregate, zone: Option<String>) -> Result<(), FleetError> {
         if pool.availability_zone == zone {
             return Ok(());
@@ -128,8 +129,8 @@ impl OpenStackFleet {
         self.cloud.set_metadata(pool.id, &metadata).await
     }
 
-    /// Makes the flavors of a reservation of hosts; what is still to be noted of them. They are noted before they are made,
-    /// so that they are found whatever a crash leaves behind.
+    /// Creates the flavors of a host reservation and returns the metadata that must still be written. Flavors
+    /// are noted before they are created, so they are found even after a crash.
     async fn flavors_of_hosts(
         &self,
         reservation: ReservationId,
@@ -182,16 +183,17 @@ impl OpenStackFleet {
             }
             _ => (of_size, BTreeMap::new()),
         };
-        // Servers with it are part of the lease.
+        // Servers with this flavor are part of the lease, and not preemptible.
         specs.remove(PROPERTY);
         specs.extend(specs_of(reservation, &self.settings.fence));
         self.cloud.ensure_class(&class).await?;
         self.cloud.ensure_flavor(flavor, &specs).await?;
-        // Servers find no host until the first one is in the aggregate.
+        // Servers find no host until the aggregate has its first one.
         self.cloud.allow_flavor(&id, &facts.project.0).await
     }
 
-    /// The server group for that affinity, if there is one. An earlier attempt may have made it without noting it.
+    /// The server group for that affinity. `None` without an affinity. An earlier attempt might have created
+    /// the group without noting it.
     async fn server_group(
         &self,
         pool: &Aggregate,
@@ -235,7 +237,7 @@ impl OpenStackFleet {
             let groups = match pools::server_group(&pool) {
                 Some(noted) => vec![noted.to_owned()],
                 None if complete => Vec::new(),
-                // A crash may have come before it was noted.
+                // A crash might have happened before it was noted.
                 None => self.cloud.server_groups(&format!("{FLAVOR}{name}")).await?,
             };
             for group in groups {
@@ -263,12 +265,12 @@ fn copied<'a>(now: &Flavor, named: NewFlavor<'a>) -> NewFlavor<'a> {
     }
 }
 
-/// A flavor that asks for what was leased, for one that is not in Nova any more as it was then: its sizes and its extra
-/// specs.
+/// A flavor with the sizes and extra specs that were leased, for a flavor that has been changed or deleted in
+/// Nova since then.
 fn rebuilt<'a>(leased: &LeasedFlavor, of_size: NewFlavor<'a>) -> (NewFlavor<'a>, BTreeMap<String, String>) {
     let resources = leased.resources();
     let others = resources.other.iter().map(|(class, amount)| (format!("resources:{}", class.0), *amount));
-    // Nova wants each flavor to have one, whether it is asked for or not.
+    // Nova requires every flavor to have a vCPU, even for a lease without vCPUs.
     let none = (resources.vcpus == 0).then(|| ("resources:VCPU".to_owned(), 0));
     let traits = leased.traits();
     let required = traits.required.iter().map(|name| (format!("trait:{name}"), "required".to_owned()));
@@ -277,7 +279,7 @@ fn rebuilt<'a>(leased: &LeasedFlavor, of_size: NewFlavor<'a>) -> (NewFlavor<'a>,
     (NewFlavor { vcpus: of_size.vcpus.max(1), ..of_size }, amounts.chain(required).chain(forbidden).collect())
 }
 
-/// Whether a flavor asks for that.
+/// Whether the flavor requests exactly what was leased.
 fn asks_for(flavor: &Flavor, leased: &LeasedFlavor) -> bool {
     let instance = InstanceSize::new(flavor.vcpus, flavor.ram, flavor.disk);
     let now = instance.and_then(|instance| {
@@ -287,7 +289,7 @@ fn asks_for(flavor: &Flavor, leased: &LeasedFlavor) -> bool {
     now.is_ok_and(|now| now == *leased)
 }
 
-/// What is known of the lease, and what is to be made for the reservation.
+/// Facts about the lease, and the recipe of the reservation.
 fn wanted(reservation: ReservationId, key: &OperationKey) -> Result<(&LeaseFacts, Recipe), FleetError> {
     let facts = key.facts.as_deref();
     let wanted = facts.and_then(|facts| {

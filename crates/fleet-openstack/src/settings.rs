@@ -6,30 +6,30 @@ use jiff::SignedDuration;
 
 use crate::fence::Fence;
 
-/// What the operator decides.
+/// The operator's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What keeps others off the hosts of a lease.
     pub fence: Fence,
-    /// Whether scheduler hints say which servers are preemptible. They are asked for with each server then, which needs Nova's
-    /// microversion 2.100.
+    /// Whether scheduler hints mark servers as preemptible. The driver then requests the hints of all
+    /// servers, which needs Nova's microversion 2.100.
     pub hints: bool,
-    /// The name of the free pool's aggregate: `aggregate_freepool_name` of blazar-nova. It is made if there is none.
+    /// Name of the free pool's aggregate: `aggregate_freepool_name` of blazar-nova. It is created if it
+    /// doesn't exist.
     pub free_pool: String,
-    /// How long Nova's schedulers may go by what they have read before a change.
+    /// Time for which Nova's schedulers can use what they read before a change.
     pub settle: Duration,
-    /// How long a compute service has to be down, while most others are up, before its host has failed.
+    /// Time for which a compute service must be down, while most others are up, before its host has failed.
     pub failed_after: SignedDuration,
-    /// How long a live migration may take before it is aborted; zero for as long as Nova lets it.
+    /// Time after which a live migration is aborted. Zero leaves the limit to Nova.
     pub migration_time: SignedDuration,
-    /// How long it may take to make images of the servers on one host, or those of them that an attempt before did not
-    /// make; what is not made then has failed.
+    /// Time limit for the images of the servers on one host, or for the images that an earlier attempt didn't
+    /// make. An image that isn't made by then has failed.
     pub image_time: SignedDuration,
 }
 
 impl Default for Settings {
-    /// `BlazarFilter`, the names that Blazar has by default, a minute for a host that is down, and an hour each for a
-    /// migration and for images.
+    /// `BlazarFilter`, Blazar's default names, one second for schedulers to settle, one minute for a host
+    /// that is down, and one hour each for a migration and for images.
     fn default() -> Self {
         Self {
             fence: Fence::BlazarFilter,

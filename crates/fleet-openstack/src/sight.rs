@@ -1,4 +1,5 @@
-//! What a look at the cloud has found, and what of it the traits of drivers want to know. Nothing is asked here.
+//! Result of a look at the cloud, and the parts of it that the traits of drivers need. This module sends no
+//! requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,26 +19,26 @@ use crate::ratios;
 use crate::settings::Settings;
 use crate::wire::{Aggregate, ComputeService, Hypervisor, Inventory, Migration, Server};
 
-/// The zone of hosts that are in none: Nova's default.
+/// Zone of hosts without one: Nova's default.
 const DEFAULT_ZONE: &str = "nova";
 
-/// The trait that Nova gives to providers whose service is disabled.
+/// Trait that Nova adds to providers whose service is disabled.
 const DISABLED: &str = "COMPUTE_STATUS_DISABLED";
 
-/// Classes that the hypervisor itself tells.
+/// Classes that the hypervisor itself reports.
 const TOLD_BY_NOVA: [&str; 3] = ["VCPU", "MEMORY_MB", "DISK_GB"];
 
-/// The names of a host: what its services go by, and what its hypervisor and provider go by.
+/// Names of a host. Services use the first; hypervisors and providers use the second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Names {
     pub(crate) service: String,
     pub(crate) hypervisor: String,
 }
 
-/// What Placement says of a host, which is asked once, and again when somebody wants to know it exactly.
+/// Placement's data about a host. It is read once, and again when exact data is requested.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Details {
-    /// When it was said, as Placement counts.
+    /// Generation of the provider when this was read.
     pub(crate) generation: u64,
     other_resources: BTreeMap<String, u64>,
     traits: BTreeSet<String>,
@@ -49,7 +50,7 @@ impl Details {
         inventories: &BTreeMap<String, Inventory>,
         mut traits: BTreeSet<String>,
     ) -> Self {
-        // They come and go with handovers.
+        // Handovers add and remove these.
         traits.retain(|name| name != DISABLED && !name.starts_with(OUR_TRAITS));
         let capacity = |inventory: &Inventory| {
             let usable = inventory.total.saturating_sub(inventory.reserved);
@@ -61,24 +62,24 @@ impl Details {
     }
 }
 
-/// What a look has found.
+/// Result of a look.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sight {
     pub(crate) services: BTreeMap<String, ComputeService>,
     pub(crate) aggregates: Vec<Aggregate>,
-    /// By the host that they are on.
+    /// By host.
     pub(crate) servers: BTreeMap<String, Vec<Server>>,
-    /// Where servers are moving to.
+    /// Destination host of each moving server.
     pub(crate) destinations: BTreeMap<String, String>,
 }
 
-/// What the driver remembers of servers, and who is who.
+/// The driver's settings and memory, which are needed to interpret a sight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'a> {
     pub(crate) settings: &'a Settings,
-    /// Since when servers are asked to shut down.
+    /// Servers that were asked to shut down, with the time of the first request.
     pub(crate) stopping: &'a BTreeMap<GuestId, Timestamp>,
-    /// Hosts whose compute services have been down for long.
+    /// Hosts whose compute services have been down for long enough.
     pub(crate) failed: &'a BTreeSet<String>,
     /// Hosts by the names of their services.
     pub(crate) hosts: &'a BTreeMap<String, HostId>,
@@ -110,18 +111,18 @@ impl Sight {
         self.servers.get(host).map_or(&[], Vec::as_slice)
     }
 
-    /// What there is of reservations as a whole, for that fence.
+    /// State of reservations as a whole, for that fence.
     pub(crate) fn reservations(&self, fence: &Fence) -> BTreeMap<ReservationId, Prepared> {
         self.aggregates.iter().filter_map(|aggregate| pools::prepared(aggregate, fence)).collect()
     }
 
-    /// Leases of reservations, with their projects, by reservation.
+    /// Leases and projects, by reservation.
     fn leases(&self) -> BTreeMap<ReservationId, (LeaseId, &str)> {
         let pools = self.aggregates.iter().filter_map(Pool::of);
         pools.filter_map(|pool| Some((pool.reservation, (pool.lease?, pool.project)))).collect()
     }
 
-    /// Whose a server is that runs somewhere.
+    /// Owner of a server, which depends on its flavor and on its host.
     pub(crate) fn owner(&self, server: &Server, settings: &Settings) -> GuestOwner {
         let host = server.host.as_deref();
         let membership = host.map(|host| Membership::of(&self.aggregates, &settings.free_pool, host));
@@ -135,27 +136,28 @@ impl Sight {
         fence: &Fence,
     ) -> GuestOwner {
         let reservation = server.flavor.original_name.strip_prefix(FLAVOR).and_then(parse_uuid);
-        // Somebody may have let another project use the flavor.
+        // Another project might have been given access to the flavor.
         if let Some((lease, project)) = reservation.and_then(|id| leases.get(&ReservationId(id)))
             && (*project == server.tenant_id || project.is_empty())
         {
             return GuestOwner::Lease(*lease);
         }
-        // On a host that is held, the project's own servers are the lease's whatever their flavor: they end with it. Those
-        // that stay are still known as such.
+        // On a held host, the project's own servers belong to the lease regardless of their flavor, and end
+        // with it. Servers that stay after the lease are still recognized as such.
         let holder = membership.holder.as_ref().map(|pool| (pool.project, pool.lease));
         let whose = holder.or_else(|| membership.kept.map(|kept| (kept.project, kept.lease)));
         if let Some((_, Some(lease))) = whose.filter(|(project, _)| *project == server.tenant_id) {
             return GuestOwner::Lease(lease);
         }
-        // Servers of reservations stay what they are after their lease, without a mark, in whatever project and pool.
+        // Servers with a reservation's flavor never become preemptible: not after their lease, in another
+        // project, or in a pool that marks by place.
         let of_lease = server.flavor.original_name.starts_with(FLAVOR);
         let in_free_pool = membership.free && membership.holder.is_none() && membership.kept.is_none();
         let is_marked = fence.is_preemptible(server) || (fence.marks_by_place() && in_free_pool);
         if is_marked && !of_lease { GuestOwner::Preemptible } else { GuestOwner::Other }
     }
 
-    /// Hosts that were adopted, of those.
+    /// The adopted hosts among these, as observed.
     pub(crate) fn observed<'n>(
         &self,
         hosts: impl Iterator<Item = (HostId, &'n Names)>,
@@ -201,7 +203,8 @@ impl Sight {
         let id = parse_uuid(&server.id).map(GuestId)?;
         let moves = server.is_moving() || server.is_resizing();
         let moving_to = moves.then(|| self.destinations.get(&server.id)).flatten();
-        // The fence may refuse all others on hosts of the free pool, where guests are moved to.
+        // Guests are moved to hosts of the free pool, where the fence can reject servers that aren't
+        // preemptible.
         let goes = owner == GuestOwner::Preemptible || known.settings.fence.moves_all();
         let way = Way::of(server).filter(|_| goes);
         Some(Guest {
@@ -221,7 +224,7 @@ impl Sight {
         })
     }
 
-    /// A hypervisor as a machine, if its compute service is there.
+    /// A hypervisor as a machine. `None` if its compute service doesn't exist.
     pub(crate) fn machine(
         &self,
         hypervisor: &Hypervisor,
@@ -254,7 +257,7 @@ impl Sight {
         })
     }
 
-    /// The zones of hosts that are in one, but for those of reservations.
+    /// Zones of hosts, by host, except those of reservations.
     pub(crate) fn zones(&self) -> BTreeMap<&str, &str> {
         let others = pools::foreign(&self.aggregates);
         let zoned = others.filter_map(|other| Some((other, other.availability_zone.as_deref()?)));
@@ -262,8 +265,8 @@ impl Sight {
     }
 }
 
-/// Whether a host works, if services on `failed` have been down for long. Its own fence is no failure, and that a service
-/// does not report is none at once.
+/// Health of a host. `failed` has the hosts whose services have been down for long enough. The driver's own
+/// fence isn't a failure, and neither is a service that has just stopped reporting.
 fn health(service: &ComputeService, failed: &BTreeSet<String>) -> Health {
     let said = service.forced_down || is_off(service) || failed.contains(&service.host);
     match (pools::is_in_use(service), service.is_up()) {
@@ -273,7 +276,7 @@ fn health(service: &ComputeService, failed: &BTreeSet<String>) -> Health {
     }
 }
 
-/// Whether a host was switched off.
+/// Whether the driver has switched off the host.
 pub(crate) fn is_off(service: &ComputeService) -> bool {
     pools::closure(service) == Some(Closure::Saving) && !service.is_up()
 }

@@ -1,13 +1,15 @@
-//! Room for instances: the host enters the reservation's aggregate, and a provider below it has as many of the
-//! reservation's class as the reservation has slots there. That number is noted in the aggregate once all else is done.
+//! Slots for instances. The host joins the reservation's aggregate, and a provider below it gets as many of
+//! the reservation's class as the reservation has slots there. That number is noted in the aggregate once all
+//! else is done.
 //!
-//! Servers may stay when the reservation is over. They have of its class as long as they are there, so what the provider has
-//! of it stays too; since the host has left the aggregate nobody else can have any. That is noted in the free pool's aggregate,
-//! and the next step about slots of the host takes away what nobody uses any more.
+//! Servers may stay when the reservation is over. They use its class as long as they exist, so the provider
+//! keeps its inventory of the class. New servers can't use it, since the host has left the aggregate. The
+//! rest is noted in the free pool's aggregate, and the next step on slots of the host deletes the inventories
+//! that are no longer used.
 //!
-//! The provider itself stays, empty, even when the host is given back: a nova-compute that has seen a provider below its own
-//! starts no server any more once Placement does not know that provider, until it is restarted. Nova deletes it with the
-//! compute service.
+//! The provider itself stays, empty, even when the host is given back. Once a nova-compute has seen a
+//! provider below its own, it starts no more servers after Placement loses that provider, until it is
+//! restarted. Nova deletes the provider with the compute service.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +76,7 @@ impl OpenStackFleet {
         Ok(Outcome::Done)
     }
 
-    /// Takes away what reservations that are over have left of the host, as far as no server has any of it.
+    /// Deletes the host's inventories of reservations that are over, unless servers still use them.
     pub(crate) async fn clear_leftovers(&self, look: &Look) -> Result<(), FleetError> {
         let Some(free) = look.aggregates().iter().find(|pool| pool.name == self.settings.free_pool) else {
             return Ok(());
@@ -93,7 +95,7 @@ impl OpenStackFleet {
         Ok(())
     }
 
-    /// The provider of a host in Placement.
+    /// The host's own provider in Placement.
     pub(crate) async fn host_provider(&self, names: &Names) -> Result<Provider, FleetError> {
         let name = &names.hypervisor;
         self.cloud.provider(name).await?.ok_or_else(|| {

@@ -1,7 +1,8 @@
-//! Reservations that Blazar has made, for this driver to go on with. Its aggregates, flavors, server groups and what it
-//! has entered in Placement are the same as the driver's own, but for keys in the aggregates' metadata by which the driver
-//! knows them. So these keys are all that is changed, no server notices, and without them it is Blazar's again. Aggregates of
-//! an older version get the keys that it did not write.
+//! Reservations that Blazar has made, for this driver to continue. Blazar's aggregates, flavors, server
+//! groups and data in Placement are the same as the driver's own, except for the metadata keys by which the
+//! driver recognizes aggregates. Only these keys are changed, so servers aren't affected, and without the
+//! keys the reservations are Blazar's again. Aggregates made by an older version get the keys that it didn't
+//! write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,21 +19,19 @@ use crate::pools::{self, Pool};
 use crate::sight::Names;
 use crate::wire::Aggregate;
 
-/// How many providers are asked about, or aggregates changed, at once.
+/// Number of providers read, or aggregates changed, concurrently.
 const AT_ONCE: usize = 8;
 
-/// A reservation of a lease that Blazar has made and that is not over.
+/// A reservation that Blazar has made and whose lease isn't over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlazarReservation {
-    /// Its identifier, which its aggregate and its flavor have as well.
+    /// Identifier of the reservation. Its aggregate and its flavor have the same.
     pub id: ReservationId,
-    /// Its lease.
     pub lease: LeaseId,
-    /// Whose it is.
     pub project: ProjectId,
-    /// What there is of it as a whole.
+    /// The recipe that it was prepared for as a whole.
     pub recipe: Recipe,
-    /// The hosts that it was given, with how many slots it has on each; 1 of a whole one.
+    /// Number of slots on each of its hosts; 1 for a whole host.
     pub hosts: BTreeMap<HostId, u32>,
     /// Whether its hosts were handed over.
     pub started: bool,
@@ -44,29 +43,29 @@ impl BlazarReservation {
     }
 }
 
-/// What the cloud has of Blazar's reservations.
+/// Objects of Blazar's reservations in the cloud.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct BlazarTraces {
-    /// Where it is not as the reservations have it, in words.
+    /// Descriptions of the differences between the cloud and the reservations.
     pub differences: Vec<String>,
-    /// By the number of their aggregates, the keys by which the driver knows them.
+    /// The keys by which the driver recognizes aggregates, by number of the aggregate.
     marks: BTreeMap<u64, BTreeMap<String, Option<String>>>,
 }
 
-/// What there is of room for instances, beside aggregates.
+/// Objects of instance reservations other than aggregates.
 #[derive(Debug, Default)]
 struct Rooms {
     /// Identifiers of all flavors.
     flavors: BTreeSet<String>,
-    /// By host, how many there are of each class of resources.
+    /// Total of each resource class, by host.
     slots: BTreeMap<HostId, BTreeMap<String, u64>>,
 }
 
 impl OpenStackFleet {
-    /// Compares the cloud with reservations of Blazar on these hosts, which are all that it has. Nothing is changed.
+    /// Compares the cloud with all of Blazar's reservations, which are on these hosts. Changes nothing.
     ///
     /// # Errors
-    /// If Nova or Placement cannot be asked.
+    /// If a request to Nova or Placement fails.
     pub async fn compare_with_blazar(
         &self,
         reservations: &[BlazarReservation],
@@ -94,7 +93,7 @@ impl OpenStackFleet {
         Ok(traces)
     }
 
-    /// What the cloud has beside aggregates of reservations of room for instances.
+    /// Reads the objects of instance reservations other than aggregates.
     async fn rooms(
         &self,
         reservations: &[BlazarReservation],
@@ -118,18 +117,18 @@ impl OpenStackFleet {
         Ok(Rooms { flavors, slots: slots.buffer_unordered(AT_ONCE).try_collect().await? })
     }
 
-    /// Makes the reservations the driver's. What was done already is done again, which changes nothing.
+    /// Makes the reservations the driver's. Repeating this changes nothing.
     ///
     /// # Errors
-    /// If Nova cannot be asked; then some may be the driver's already.
+    /// If a request to Nova fails. Some reservations can be the driver's by then.
     pub async fn take_over(&self, traces: &BlazarTraces) -> Result<(), FleetError> {
         self.set_keys(traces, Clone::clone).await
     }
 
-    /// Makes them Blazar's alone again.
+    /// Makes the reservations Blazar's again.
     ///
     /// # Errors
-    /// If Nova cannot be asked; then some may be the driver's still.
+    /// If a request to Nova fails. Some reservations can still be the driver's then.
     pub async fn give_back(&self, traces: &BlazarTraces) -> Result<(), FleetError> {
         self.set_keys(traces, |_| None).await?;
         let aggregates = self.cloud.aggregates().await?;
@@ -142,8 +141,8 @@ impl OpenStackFleet {
         }
     }
 
-    /// Gives aggregates of leases the key of lease pools if an older version has made them without it. As a difference to the
-    /// store, each of these leases would be reported as degraded.
+    /// Adds the lease pool key to the aggregates of leases that an older version made without it. Otherwise
+    /// the key would be a difference from the store, and each of these leases would be reported as degraded.
     pub(crate) async fn add_lease_keys(&self, aggregates: &[Aggregate]) {
         let mut missing = Vec::new();
         for pool in aggregates.iter().filter_map(Pool::of) {
@@ -180,7 +179,6 @@ impl BlazarTraces {
         self.differences.push(difference);
     }
 
-    /// Compares aggregates with reservations.
     fn compare(
         &mut self,
         reservations: &[BlazarReservation],
@@ -203,7 +201,7 @@ impl BlazarTraces {
             }
             of_reservations.insert(id, aggregate);
         }
-        // Which hosts are held as a whole, by the names of their services.
+        // Hosts that are held as a whole, by service name.
         let mut held: BTreeSet<&str> = BTreeSet::new();
         for reservation in reservations {
             let id = reservation.id;
@@ -242,7 +240,7 @@ impl BlazarTraces {
             let slots = reservation.hosts.iter().filter(|_| !whole && reservation.started);
             let slots = slots.filter_map(|(id, slots)| Some((names(id)?, *slots)));
             let mut keys = pools::completion(reservation.recipe, pools::server_group(aggregate));
-            // It is Blazar's own key.
+            // This key is Blazar's own.
             keys.remove(pools::GROUP);
             for key in [pools::LEASE, LEASE_KEY] {
                 keys.insert(key.to_owned(), Some(reservation.lease.to_string()));
@@ -261,7 +259,7 @@ impl BlazarTraces {
         }
     }
 
-    /// Compares what there is of room for instances, beside aggregates.
+    /// Compares the objects of instance reservations other than aggregates.
     fn compare_rooms(
         &mut self,
         reservations: &[BlazarReservation],
@@ -398,7 +396,7 @@ mod tests {
         let new = ReservationId(0xb3).to_string();
         let said = differs(&|all| all.push(aggregate(9, &new, None, &[], Some("q"))));
         assert!(said.contains(&format!("aggregate {new} is of a reservation that is not among")), "{said}");
-        // Somebody else's of such a name is none of Blazar's.
+        // An aggregate with such a name but without Blazar's keys isn't Blazar's.
         assert_eq!(differs(&|all| all.push(aggregate(9, &new, None, &[], None))), "");
     }
 }

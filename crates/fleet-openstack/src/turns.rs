@@ -1,4 +1,4 @@
-//! One at a time: whoever is at work on something has its turn, and others wait for it.
+//! Turns: only one step at a time works on an object, and the next steps wait for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,18 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use leases::ids::{FloatingIpId, HostId, ReservationId};
 use tokio::sync::OwnedMutexGuard;
 
-/// At what one step is at work at a time.
+/// An object that one step at a time works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Turn {
-    /// A host.
     Host(HostId),
-    /// A reservation as a whole. Whoever has the turn of a host may wait for it, but not the other way round.
+    /// A reservation as a whole. A step that has a host's turn may wait for this one, but not the other way
+    /// round.
     Reservation(ReservationId),
-    /// An address.
     Address(FloatingIpId),
 }
 
-/// The turns that somebody has, or waits for.
+/// The turns that steps have or wait for.
 #[derive(Debug)]
 pub(crate) struct Turns<K>(Mutex<BTreeMap<K, Arc<tokio::sync::Mutex<()>>>>);
 
@@ -28,11 +27,11 @@ impl<K> Default for Turns<K> {
 }
 
 impl<K: Ord> Turns<K> {
-    /// Waits until nobody else has the turn.
+    /// Waits until the turn is free.
     pub(crate) async fn of(&self, key: K) -> OwnedMutexGuard<()> {
         let turn = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Whoever waits for a turn, or has it, has a hand on it as well.
+            // Every step that has the turn or waits for it also has a reference to it.
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
             Arc::clone(turns.entry(key).or_default())
         };

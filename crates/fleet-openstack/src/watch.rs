@@ -1,4 +1,4 @@
-//! What is remembered between comparisons of the cloud with the store.
+//! Memory between comparisons of the cloud with the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::pools;
 use crate::sight::Sight;
 use crate::wire::Provider;
 
-/// An object that is read on its own: the access to a flavor, or the inventories of a provider.
+/// An object that takes a request of its own: the access to a flavor, or the inventories of a provider.
 #[derive(Debug)]
 pub(crate) enum Read {
     Access(String),
@@ -23,21 +23,22 @@ pub(crate) enum Read {
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     pub(crate) wanted: Arc<Wanted>,
-    /// Differences that the last look has found.
+    /// Differences found by the last look.
     found: BTreeSet<Found>,
-    /// Remedies of differences that two looks in a row have found.
+    /// Remedies for the differences that the last two looks have both found.
     due: BTreeSet<Remedy>,
-    /// The projects that may use a flavor, when that was last read.
+    /// Projects with access to a flavor, as last read.
     pub(crate) access: BTreeMap<String, BTreeSet<String>>,
-    /// What a provider of slots had of each class, and its generation then.
+    /// Generation and total of each class of the providers for slots, as last read.
     pub(crate) slots: BTreeMap<String, (u64, BTreeMap<String, u64>)>,
-    /// The last flavor whose access was read in its turn.
+    /// The last flavor whose access was read in rotation.
     turn: String,
 }
 
 impl Watch {
-    /// Chooses at most `most` of these flavors and providers to read. Providers are read when their generation has changed, and
-    /// leave half of the reads to flavors. Flavors that were different come first, then the others in rotation.
+    /// Chooses at most `most` of these flavors and providers to read. Providers are read when their
+    /// generation has changed, and leave half of the reads to flavors. Flavors with known differences come
+    /// first, then all others in rotation.
     pub(crate) fn choose(
         &mut self,
         flavors: &BTreeSet<String>,
@@ -68,7 +69,7 @@ impl Watch {
         chosen
     }
 
-    /// Notes the differences of a look, and which of them are due to be undone.
+    /// Records the differences that a look has found, and the remedies that are now due.
     pub(crate) fn note(&mut self, found: Vec<Found>) {
         let found: BTreeSet<Found> = found.into_iter().collect();
         for Found { difference, .. } in found.difference(&self.found) {
@@ -83,7 +84,8 @@ impl Watch {
         self.found = found;
     }
 
-    /// A step has undone a difference. If it is still there, the next look finds it again.
+    /// Forgets the remedies that a step has applied. If the difference is still there, the next look finds it
+    /// again.
     pub(crate) fn undone(&mut self, which: impl Fn(&Remedy) -> bool) {
         self.due.retain(|remedy| !which(remedy));
     }
@@ -92,12 +94,13 @@ impl Watch {
         self.found.iter().map(|found| found.difference.clone()).collect()
     }
 
-    /// Whether the free pool's keys are to be set.
+    /// Whether the keys of the free pool must be set.
     pub(crate) fn frees(&self) -> bool {
         self.due.contains(&Remedy::FreePool)
     }
 
-    /// Reports slots as they are where they are due to be granted again, so that the step is planned.
+    /// Reports the number of slots that exist where slots are due to be granted again, so that the step is
+    /// planned.
     pub(crate) fn doubt(&self, hosts: &mut BTreeMap<HostId, ObservedHost>) {
         for remedy in &self.due {
             if let Remedy::Grant(host, reservation, seen) = remedy
@@ -108,7 +111,8 @@ impl Watch {
         }
     }
 
-    /// Reports stored reservations as incomplete where they are due to be prepared again, and the others as complete.
+    /// Reports stored reservations as incomplete if they are due to be prepared again, and otherwise as
+    /// complete.
     pub(crate) fn doubt_reservations(&self, sight: &Sight, prepared: &mut BTreeMap<ReservationId, Prepared>) {
         for (reservation, _, aggregate) in drift::prepared(&self.wanted, &sight.aggregates) {
             if let Some(prepared) = prepared.get_mut(&reservation) {

@@ -1,6 +1,7 @@
-//! Compares the objects of leases in the cloud with the store. Each look at the whole cloud reads lists, and some of the
-//! objects that must be read one by one, in rotation. A difference is logged when it is first seen and undone if the next
-//! look still finds it, so an operator who has changed something on purpose reads about it first.
+//! Compares the objects of leases in the cloud with the store. Each look at the whole cloud reads lists, and
+//! in rotation some of the objects that take a request each. A difference is logged when it is first seen and
+//! undone if the next look still finds it, so an operator who has changed something on purpose reads about it
+//! first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,14 +15,14 @@ use crate::ids::slots_provider;
 use crate::watch::Read;
 use crate::wire::Aggregate;
 
-/// How many objects a look reads one by one.
+/// Number of objects that a look reads with a request each.
 pub(crate) const READS: usize = 50;
 
-/// How many of them at once.
+/// Number of these requests at the same time.
 const AT_ONCE: usize = 8;
 
 impl OpenStackFleet {
-    /// Aggregates, with owners as the store has them.
+    /// Aggregates, with the owners that the store has.
     pub(crate) async fn aggregates(&self) -> Result<Vec<Aggregate>, FleetError> {
         let seen = self.cloud.aggregates().await?;
         Ok(drift::as_stored(&self.wanted(), seen))
@@ -31,7 +32,8 @@ impl OpenStackFleet {
         Arc::clone(&self.memory().watch.wanted)
     }
 
-    /// Compares the cloud, whose aggregates were listed, with the store. Without an answer nothing is concluded.
+    /// Compares the cloud, whose aggregates were listed, with the store. If a request fails, the last result
+    /// stays.
     pub(crate) async fn watch(&self, seen: &[Aggregate]) {
         match self.found(seen, READS).await {
             Ok(found) => self.memory().watch.note(found),
@@ -45,7 +47,7 @@ impl OpenStackFleet {
         }
     }
 
-    /// All differences. Every object is read for that.
+    /// All differences. Reads every object.
     pub(crate) async fn differences_now(&self) -> Result<Vec<Difference>, FleetError> {
         let seen = self.cloud.aggregates().await?;
         let found = self.found(&seen, usize::MAX).await?;

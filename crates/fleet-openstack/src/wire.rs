@@ -1,4 +1,5 @@
-//! What Nova, Placement, Neutron and Glance answer, as far as it is read. Fields that are not named here are ignored.
+//! Answers of Nova, Placement, Neutron and Glance. Fields that the driver doesn't use are not declared, and
+//! ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -27,7 +28,7 @@ pub(crate) struct ComputeService {
     pub(crate) forced_down: bool,
 }
 
-/// A hypervisor, as it is listed before microversion 2.53, where identifiers are numbers.
+/// A hypervisor, as listed before microversion 2.53, where identifiers are numbers.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Hypervisor {
     pub(crate) id: u64,
@@ -48,7 +49,6 @@ pub(crate) struct Hypervisor {
     pub(crate) service: HypervisorService,
 }
 
-/// The compute service of a hypervisor.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct HypervisorService {
     pub(crate) host: String,
@@ -58,7 +58,7 @@ pub(crate) struct HypervisorService {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Aggregate {
     pub(crate) id: u64,
-    /// By which Placement knows it.
+    /// Identifier of the aggregate in Placement.
     pub(crate) uuid: String,
     pub(crate) name: String,
     #[serde(default)]
@@ -81,18 +81,18 @@ pub(crate) struct Server {
     pub(crate) status: String,
     #[serde(default)]
     pub(crate) flavor: EmbeddedFlavor,
-    /// None until a host was chosen.
+    /// `None` until a host was chosen.
     #[serde(rename = "OS-EXT-SRV-ATTR:host", default)]
     pub(crate) host: Option<String>,
     #[serde(rename = "OS-EXT-STS:task_state", default)]
     pub(crate) task_state: Option<String>,
-    /// Time of its creation. Resizing, rebuilding and unshelving reset Nova's `launched_at`, but not this.
+    /// Creation time. Resizing, rebuilding and unshelving reset Nova's `launched_at`, but not this.
     #[serde(default)]
     pub(crate) created: Option<Timestamp>,
-    /// How far Nova is with what it does to the server, percent.
+    /// Progress of Nova's task on the server, percent.
     #[serde(default)]
     pub(crate) progress: Option<u64>,
-    /// What it was started with, if that is asked for: each hint is a list, or a text.
+    /// Scheduler hints that it was started with, if requested. Each is a list or a string.
     #[serde(default)]
     pub(crate) scheduler_hints: Option<BTreeMap<String, Value>>,
 }
@@ -124,7 +124,7 @@ pub(crate) struct Flavor {
     pub(crate) disk: u32,
     #[serde(rename = "OS-FLV-EXT-DATA:ephemeral", default)]
     pub(crate) ephemeral: u32,
-    /// An empty text where there is none and Nova goes by an older version than it was asked for.
+    /// An empty string means 0. Nova sends it if it uses an older version than was requested.
     #[serde(default, deserialize_with = "number_or_empty")]
     pub(crate) swap: u32,
     #[serde(rename = "os-flavor-access:is_public", default)]
@@ -152,18 +152,17 @@ pub(crate) struct Migration {
 }
 
 impl Migration {
-    /// Since when it has been under way, if Nova says so.
+    /// Start of the migration. `None` if Nova doesn't report it.
     pub(crate) fn since(&self) -> Option<Timestamp> {
         in_utc(self.created_at.as_deref()?)
     }
 
-    /// Whether a server that was moved while it was shut off is on its new host and waits for somebody to say that it
+    /// Whether a server that was moved while shut off is on its new host and waits for confirmation that it
     /// works there.
     pub(crate) fn waits_to_be_confirmed(&self) -> bool {
         self.status == "finished"
     }
 
-    /// Whether nothing more becomes of it.
     pub(crate) fn is_over(&self) -> bool {
         const ENDS: [&str; 8] =
             ["confirmed", "reverted", "error", "failed", "completed", "done", "deleted", "cancelled"];
@@ -171,17 +170,16 @@ impl Migration {
     }
 }
 
-/// A resource provider.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Provider {
     pub(crate) uuid: String,
     pub(crate) name: String,
-    /// Another number after each change of what it has, or of who has some of it.
+    /// Changes whenever the provider's data or allocations change.
     #[serde(default)]
     pub(crate) generation: u64,
 }
 
-/// What a provider has of a class of resources.
+/// Inventory of a resource class.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Inventory {
     #[serde(default)]
@@ -192,7 +190,6 @@ pub(crate) struct Inventory {
     pub(crate) allocation_ratio: f64,
 }
 
-/// A subnet of Neutron.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Subnet {
     pub(crate) id: String,
@@ -204,7 +201,7 @@ pub(crate) struct Subnet {
     pub(crate) allocation_pools: Vec<AddressRange>,
 }
 
-/// The first and the last address of a range.
+/// A range of addresses, including both ends.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct AddressRange {
     pub(crate) start: IpAddr,
@@ -236,19 +233,19 @@ impl Image {
         self.status == "active"
     }
 
-    /// Whether it is on its way to be.
     pub(crate) fn is_being_made(&self) -> bool {
         ["queued", "saving", "uploading", "importing"].contains(&self.status.as_str())
     }
 }
 
-/// An instant as Nova writes it: in UTC, without an offset.
+/// Parses Nova's notation of instants: UTC, without an offset.
 fn in_utc(text: &str) -> Option<Timestamp> {
     TimeZone::UTC.to_timestamp(text.parse::<DateTime>().ok()?).ok()
 }
 
 impl Server {
-    /// Whether its flavor, in the way that `BlazarFilter` reads, or a hint makes it preemptible. None if neither says anything.
+    /// Whether the flavor, read as `BlazarFilter` reads it, or a hint marks the server as preemptible. `None`
+    /// if neither mentions it.
     pub(crate) fn marked_preemptible(&self) -> Option<bool> {
         let of_flavor = self.flavor.extra_specs.get(PROPERTY).map(String::as_str);
         let hint = self.scheduler_hints.as_ref().and_then(|hints| hints.get("preemptible"));
@@ -256,42 +253,41 @@ impl Server {
         of_flavor.into_iter().chain(hint).map(is_true).reduce(|one, other| one || other)
     }
 
-    /// Whether it has been shut down.
     pub(crate) fn is_shut_off(&self) -> bool {
         self.status == "SHUTOFF"
     }
 
-    /// Whether Nova is doing something with it that ends by itself.
+    /// Whether Nova has a task for the server that ends by itself.
     pub(crate) fn is_busy(&self) -> bool {
         const PASSING: [&str; 7] =
             ["BUILD", "REBUILD", "REBOOT", "HARD_REBOOT", "MIGRATING", "RESIZE", "PASSWORD"];
         self.task_state.is_some() || PASSING.contains(&self.status.as_str())
     }
 
-    /// Whether Nova makes images of servers in its state.
+    /// Whether Nova can make an image of the server in its current state.
     pub(crate) fn can_be_imaged(&self) -> bool {
         ["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"].contains(&self.status.as_str())
     }
 
-    /// Whether it is on its way to another host while it runs.
+    /// Whether it is on its way to another host while running.
     pub(crate) fn is_moving(&self) -> bool {
         self.status == "MIGRATING" || self.task_state.as_deref() == Some("migrating")
     }
 
-    /// Whether it gets another host or another flavor while it is shut off, or has got it and waits to be confirmed.
+    /// Whether it gets another host or flavor while shut off, or waits for that to be confirmed.
     pub(crate) fn is_resizing(&self) -> bool {
         let state = self.task_state.as_deref().unwrap_or_default();
         ["RESIZE", "VERIFY_RESIZE"].contains(&self.status.as_str()) || state.starts_with("resize")
     }
 
-    /// Whether Nova does nothing with it before somebody says that it works where it is now.
+    /// Whether Nova waits for a confirmation that the server works where it is now.
     pub(crate) fn waits_to_be_confirmed(&self) -> bool {
         self.status == "VERIFY_RESIZE" && self.task_state.is_none()
     }
 }
 
 impl ComputeService {
-    /// Whether it runs and nobody has declared it down.
+    /// Whether the service runs and wasn't forced down.
     pub(crate) fn is_up(&self) -> bool {
         self.state == "up" && !self.forced_down
     }
@@ -302,12 +298,12 @@ impl ComputeService {
     }
 }
 
-/// Whether Nova takes an extra spec or a hint of that value for set.
+/// Whether Nova considers an extra spec or hint with that value as set.
 pub(crate) fn is_true(value: &str) -> bool {
     ["true", "1", "yes", "on", "t", "y"].contains(&value.to_lowercase().as_str())
 }
 
-/// A number; 0 for an empty text.
+/// Reads a number. An empty string is 0.
 fn number_or_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -1,4 +1,4 @@
-//! Glance.
+//! Requests to Glance.
 
 use fleet::FleetError;
 use openstack::{Api, Call};
@@ -12,13 +12,13 @@ use crate::wire::Image;
 
 const GLANCE: Api = Api::Image;
 
-/// The version of Glance's API, below the address in the catalog.
+/// Version of Glance's API: the path below the address in the catalog.
 const V2: &str = "v2";
 
-/// How changes of an image are written.
+/// Content type of changes to an image.
 const PATCH: &str = "application/openstack-images-v2.1-json-patch";
 
-/// The property of images that says what they were made for.
+/// Image property with the purpose of an image.
 pub(super) const MADE_FOR: &str = "allot_made_for";
 
 #[derive(Deserialize)]
@@ -27,18 +27,18 @@ struct Images {
 }
 
 impl Cloud {
-    /// Images that were made for that, if they are of that project or of the service's own.
+    /// Images made for `made_for` that belong to that project or to the service's own.
     pub(crate) async fn images(&self, made_for: &str, project: &str) -> Result<Vec<Image>, FleetError> {
         let call = Call::get(GLANCE, "list images", &[V2, "images"]).with_query(MADE_FOR, made_for);
         let images = self.ask::<Images>(call).await?.images;
         let own = self.session.own_token().await.map_err(failed)?.project;
-        // Anybody may give an image of theirs any property.
+        // Any project can set this property on its own images.
         let ours =
             |image: &Image| image.owner == project || own.as_ref().is_some_and(|own| own.id == image.owner);
         Ok(images.into_iter().filter(ours).collect())
     }
 
-    /// Gives an image to a project. Says whether Glance lets the service do so.
+    /// Makes an image private and transfers it to a project. `false` if Glance doesn't let the service do so.
     pub(crate) async fn give_image(&self, id: &str, project: &str) -> Result<bool, FleetError> {
         let call = Call::new(GLANCE, "give image away", Method::PATCH, &[V2, "images", id]).repeatable();
         let changes = json!([

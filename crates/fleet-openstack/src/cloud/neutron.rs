@@ -1,4 +1,4 @@
-//! Neutron.
+//! Requests to Neutron.
 
 use std::net::IpAddr;
 
@@ -14,10 +14,11 @@ use crate::wire::{FloatingAddress, Subnet};
 
 const NEUTRON: Api = Api::Network;
 
-/// The version of Neutron's API, below the address in the catalog.
+/// Version of Neutron's API: the path below the address in the catalog.
 const V2: &str = "v2.0";
 
-/// How many addresses, or networks, are named in one request: a request's line may have some 8,000 characters.
+/// Maximum number of addresses or networks in one request, since a request line is limited to about 8,000
+/// characters.
 const AT_ONCE: usize = 100;
 
 #[derive(Deserialize)]
@@ -52,7 +53,7 @@ struct OneFloatingAddress {
 }
 
 impl Cloud {
-    /// The networks that addresses may come from; none in a cloud without Neutron.
+    /// IDs of the external networks; empty in a cloud without Neutron.
     pub(crate) async fn external_networks(&self) -> Result<Vec<String>, FleetError> {
         if !self.session.has(NEUTRON).await.map_err(failed)? {
             return Ok(Vec::new());
@@ -64,7 +65,6 @@ impl Cloud {
         Ok(found.into_iter().map(|network| network.id).collect())
     }
 
-    /// All subnets of these networks.
     pub(crate) async fn subnets(&self, networks: &[String]) -> Result<Vec<Subnet>, FleetError> {
         let mut all = Vec::new();
         for some in networks.chunks(AT_ONCE) {
@@ -76,7 +76,7 @@ impl Cloud {
         Ok(all)
     }
 
-    /// What there is of these addresses of a network, whoever has them.
+    /// Existing floating IPs with these addresses of a network, in any project.
     pub(crate) async fn floating_addresses(
         &self,
         network: &NetworkId,
@@ -95,7 +95,6 @@ impl Cloud {
         Ok(all)
     }
 
-    /// Gives an address to a project.
     pub(crate) async fn create_floating_address(
         &self,
         network: &NetworkId,
@@ -110,14 +109,14 @@ impl Cloud {
         Ok(made.floatingip)
     }
 
-    /// Exchanges the tags of an address.
+    /// Replaces all tags of a floating IP.
     pub(crate) async fn set_tags(&self, id: &str, tags: &[String]) -> Result<(), FleetError> {
         let path = [V2, "floatingips", id, "tags"];
         let call = Call::new(NEUTRON, "set tags of a floating IP", Method::PUT, &path);
         self.send(call.with_body(json!({"tags": tags}))).await.map(drop)
     }
 
-    /// Takes an address back, whatever it leads to.
+    /// Deletes a floating IP, even if it is associated with a port.
     pub(crate) async fn delete_floating_address(&self, id: &str) -> Result<(), FleetError> {
         let call = Call::new(NEUTRON, "delete floating IP", Method::DELETE, &[V2, "floatingips", id]);
         self.send_unless(call, &[404]).await.map(drop)

@@ -1,4 +1,4 @@
-//! Nova.
+//! Requests to Nova.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,19 +11,21 @@ use serde_json::{Value, json};
 use super::{Cloud, Creation, Link, MOST_BYTES, MOST_PAGES, PAGE, Turn, has_next};
 use crate::wire::{Aggregate, ComputeService, Flavor, Hypervisor, Migration, Server};
 
-/// What all calls but three are written against: Train.
+/// Microversion of all requests without a constant of their own: Train.
 const COMPUTE: Api = Api::Compute(Microversion { major: 2, minor: 79 });
 
-/// The last with numbers as identifiers of hypervisors, which Blazar's clients know hosts by; later ones have UUIDs.
+/// The last microversion with numeric identifiers of hypervisors, by which Blazar's clients know hosts. Later
+/// ones have UUIDs.
 const HYPERVISORS: Api = Api::Compute(Microversion { major: 2, minor: 52 });
 
-/// The first that says with which scheduler hints servers were started: 2025.2.
+/// The first microversion that returns the scheduler hints that servers were started with: 2025.2.
 const WITH_HINTS: Api = Api::Compute(Microversion { major: 2, minor: 100 });
 
-/// The first that says who has asked for a migration: Ussuri. It aborts migrations also while they are prepared.
+/// The first microversion that returns the requesting user of a migration: Ussuri. It can also abort
+/// migrations that are still being prepared.
 const MIGRATIONS: Api = Api::Compute(Microversion { major: 2, minor: 80 });
 
-/// A flavor of a reservation.
+/// A flavor to create for a reservation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewFlavor<'a> {
     pub(crate) id: &'a str,
@@ -36,7 +38,7 @@ pub(crate) struct NewFlavor<'a> {
 }
 
 impl NewFlavor<'_> {
-    /// Whether that flavor is private and has its name and its size.
+    /// Whether an existing flavor is private and has this name and size.
     fn is(&self, found: &Flavor) -> bool {
         let size = (self.vcpus, self.memory_mib, self.disk_gib, self.ephemeral_gib, self.swap_mib);
         !found.public
@@ -106,7 +108,6 @@ struct ServerGroups {
     server_groups: Vec<ServerGroup>,
 }
 
-/// A server group.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ServerGroup {
     pub(crate) id: String,
@@ -120,7 +121,7 @@ struct Migrations {
 }
 
 impl Cloud {
-    /// All compute services, or that of a host.
+    /// Compute services of the whole cloud, or of one host.
     pub(crate) async fn services(&self, host: Option<&str>) -> Result<Vec<ComputeService>, FleetError> {
         let call = Call::get(COMPUTE, "list compute services", &["os-services"]);
         let call = call.with_query("binary", "nova-compute").at_most(MOST_BYTES);
@@ -128,7 +129,7 @@ impl Cloud {
         self.ask::<Services>(call).await.map(|answer| answer.services)
     }
 
-    /// Closes a compute service to new servers, or opens it.
+    /// Enables a compute service, or disables it with a reason.
     pub(crate) async fn set_service(&self, id: &str, disabled: Option<&str>) -> Result<(), FleetError> {
         let call = Call::new(COMPUTE, "set compute service", Method::PUT, &["os-services", id]);
         let body = match disabled {
@@ -149,7 +150,8 @@ impl Cloud {
         self.ask::<Aggregates>(call).await.map(|answer| answer.aggregates)
     }
 
-    /// The aggregate of that name, and whether it was created just now, in that zone.
+    /// Creates an aggregate in `zone` unless one with that name exists in any zone. The flag is true if this
+    /// call created it.
     pub(crate) async fn ensure_aggregate(
         &self,
         name: &str,
@@ -176,20 +178,21 @@ impl Cloud {
         body: Value,
         done: &[u16],
     ) -> Result<(), FleetError> {
-        // Nova tells its schedulers which hosts are in an aggregate as each request has found it: of two at the same time they
-        // would forget one.
+        // Nova tells its schedulers the hosts of an aggregate as each request saw them. After two concurrent
+        // requests, the schedulers would miss one host.
         let _turn = self.turns.of(Turn::Aggregate(id)).await;
         let call = Call::new(COMPUTE, name, Method::POST, &["os-aggregates", &id.to_string(), "action"])
             .repeatable();
         self.send_unless(call.with_body(body), done).await.map(drop)
     }
 
-    /// Has Nova tell its schedulers of an aggregate once more: another service may have changed it at the same time.
+    /// Makes Nova send an aggregate to its schedulers again, since another service might have changed it at
+    /// the same time.
     pub(crate) async fn tell_schedulers(&self, id: u64) -> Result<(), FleetError> {
         self.set_metadata(id, &BTreeMap::new()).await
     }
 
-    /// Sets keys of an aggregate's metadata, and removes those without a value; others stay.
+    /// Sets metadata keys, and removes those whose value is `None`. Other keys stay.
     pub(crate) async fn set_metadata(
         &self,
         id: u64,
@@ -199,25 +202,25 @@ impl Cloud {
         self.act_on_aggregate(id, "set metadata of an aggregate", body, &[]).await
     }
 
-    /// Adds a host that is not in the aggregate.
+    /// Adds a host that isn't in the aggregate.
     pub(crate) async fn add_host(&self, id: u64, host: &str) -> Result<(), FleetError> {
         self.act_on_aggregate(id, "add host to aggregate", json!({"add_host": {"host": host}}), &[]).await
     }
 
-    /// Removes a host that may be in the aggregate.
+    /// Removes a host from an aggregate, if it is there.
     pub(crate) async fn remove_host(&self, id: u64, host: &str) -> Result<(), FleetError> {
         let body = json!({"remove_host": {"host": host}});
         self.act_on_aggregate(id, "remove host from aggregate", body, &[404]).await
     }
 
-    /// Deletes an aggregate, which has no hosts.
+    /// Deletes an aggregate. It must not have any hosts.
     pub(crate) async fn delete_aggregate(&self, id: u64) -> Result<(), FleetError> {
         let call =
             Call::new(COMPUTE, "delete aggregate", Method::DELETE, &["os-aggregates", &id.to_string()]);
         self.send_unless(call, &[404]).await.map(drop)
     }
 
-    /// All servers of all projects, or those on a host.
+    /// Servers of all projects, or only those on `host`.
     pub(crate) async fn servers(&self, host: Option<&str>) -> Result<Vec<Server>, FleetError> {
         let api = if self.hints { WITH_HINTS } else { COMPUTE };
         let call = Call::get(api, "list servers", &["servers", "detail"]).with_query("all_tenants", "1");
@@ -226,7 +229,6 @@ impl Cloud {
         self.paged(call, entries, |last: &Server| last.id.clone()).await
     }
 
-    /// A server, if there is one.
     pub(crate) async fn server(&self, id: &str) -> Result<Option<Server>, FleetError> {
         let call = Call::get(COMPUTE, "show server", &["servers", id]);
         let Some(answer) = self.send_unless(call, &[404]).await? else { return Ok(None) };
@@ -250,39 +252,39 @@ impl Cloud {
         self.send_unless(call.with_body(body), done).await.map(drop)
     }
 
-    /// Deletes a server for good that Nova keeps for a while after its deletion.
+    /// Finally deletes a server that Nova keeps for a while after its deletion.
     pub(crate) async fn force_delete_server(&self, id: &str) -> Result<(), FleetError> {
         self.act_on_server(id, "delete server for good", json!({"forceDelete": null}), &[404]).await
     }
 
-    /// Has a server shut down. One that is not running, or cannot be shut down now, stays as it is.
+    /// Shuts down a server. Does nothing if it isn't running or can't be shut down now.
     pub(crate) async fn stop_server(&self, id: &str) -> Result<(), FleetError> {
         self.act_on_server(id, "stop server", json!({"os-stop": null}), &[404, 409]).await
     }
 
-    /// Starts a server that has shut down. One that runs, or at which Nova is busy, stays as it is.
+    /// Starts a server that is shut off. Does nothing if it is running or Nova is busy with it.
     pub(crate) async fn start_server(&self, id: &str) -> Result<(), FleetError> {
         self.act_on_server(id, "start server", json!({"os-start": null}), &[404, 409]).await
     }
 
-    /// Begins a live migration to that host, which the scheduler checks.
+    /// Starts a live migration to a host that the scheduler checks.
     pub(crate) async fn live_migrate(&self, id: &str, to: &str) -> Result<(), FleetError> {
         let body = json!({"os-migrateLive": {"host": to, "block_migration": "auto"}});
         self.act_on_server(id, "live-migrate server", body, &[]).await
     }
 
-    /// Begins to move a server that is shut off to that host, which the scheduler checks.
+    /// Starts to move a server that is shut off to a host that the scheduler checks.
     pub(crate) async fn migrate(&self, id: &str, to: &str) -> Result<(), FleetError> {
         self.act_on_server(id, "migrate server", json!({"migrate": {"host": to}}), &[]).await
     }
 
-    /// Says that a server works where it was moved to. It may have been said, or the server may be gone.
+    /// Confirms a migration. Succeeds if it was already confirmed or the server is gone.
     pub(crate) async fn confirm_migration(&self, id: &str) -> Result<(), FleetError> {
         let body = json!({"confirmResize": null});
         self.act_on_server(id, "confirm migration", body, &[400, 404, 409]).await
     }
 
-    /// Has an image made of a server; says whether that is begun: a server at which Nova is busy has to wait.
+    /// Starts making an image of a server. `false` if Nova is busy with the server, so the image must wait.
     pub(crate) async fn create_image(
         &self,
         id: &str,
@@ -294,22 +296,22 @@ impl Cloud {
         self.send_unless(call.with_body(body), &[409]).await.map(|answer| answer.is_some())
     }
 
-    /// Has a live migration end where it began. It may be over.
+    /// Aborts a live migration: the server stays where it was. Succeeds if the migration is over.
     pub(crate) async fn abort_migration(&self, server: &str, migration: u64) -> Result<(), FleetError> {
         let path = ["servers", server, "migrations", &migration.to_string()];
         let call = Call::new(MIGRATIONS, "abort live migration", Method::DELETE, &path);
         self.send_unless(call, &[400, 404, 409]).await.map(drop)
     }
 
-    /// Live migrations under way.
+    /// Running live migrations.
     pub(crate) async fn migrations(&self) -> Result<Vec<Migration>, FleetError> {
         let call = Call::get(MIGRATIONS, "list migrations", &["os-migrations"]).at_most(MOST_BYTES);
         let call = call.with_query("migration_type", "live-migration").with_query("status", "running");
         self.ask::<Migrations>(call).await.map(|answer| answer.migrations)
     }
 
-    /// The latest migrations of servers that were shut off which that user has asked for, the newest first: as many as
-    /// Nova gives at once, of which most are over.
+    /// The latest cold migrations that the user has requested, newest first. Nova returns one page of them,
+    /// and most are over.
     pub(crate) async fn cold_migrations(&self, user: &str) -> Result<Vec<Migration>, FleetError> {
         let call = Call::get(MIGRATIONS, "list migrations", &["os-migrations"]).at_most(MOST_BYTES);
         let call = call.with_query("migration_type", "migration").with_query("user_id", user);
@@ -317,23 +319,22 @@ impl Cloud {
         self.ask::<Migrations>(call).await.map(|answer| answer.migrations)
     }
 
-    /// A flavor, if there is one of that identifier.
     pub(crate) async fn flavor(&self, id: &str) -> Result<Option<Flavor>, FleetError> {
         let call = Call::get(COMPUTE, "show flavor", &["flavors", id]);
-        // Nova answers 400 to what cannot be an identifier.
+        // Nova answers 400 to a text that can't be an identifier.
         let Some(answer) = self.send_unless(call, &[400, 404]).await? else { return Ok(None) };
         let found: OneFlavor = answer.json().map_err(super::failed)?;
         Ok(Some(found.flavor))
     }
 
-    /// All flavors, private ones too.
+    /// All flavors, including private ones.
     pub(crate) async fn flavors(&self) -> Result<Vec<Flavor>, FleetError> {
         let call = Call::get(COMPUTE, "list flavors", &["flavors", "detail"]).with_query("is_public", "None");
         let entries = |page: Flavors| (page.flavors, has_next(&page.flavors_links));
         self.paged(call, entries, |last: &Flavor| last.id.clone()).await
     }
 
-    /// The projects that may use a private flavor.
+    /// Projects with access to a private flavor.
     pub(crate) async fn projects_of_flavor(&self, id: &str) -> Result<BTreeSet<String>, FleetError> {
         let call = Call::get(COMPUTE, "list access to a flavor", &["flavors", id, "os-flavor-access"]);
         let Some(answer) = self.send_unless(call, &[404]).await? else { return Ok(BTreeSet::new()) };
@@ -341,8 +342,8 @@ impl Cloud {
         Ok(found.flavor_access.into_iter().map(|access| access.tenant_id).collect())
     }
 
-    /// There is a private flavor with that identifier, name and size, and with these extra specs. One of another name or
-    /// size is replaced.
+    /// Creates a private flavor with these extra specs. An existing one with this identifier but another name
+    /// or size is replaced.
     pub(crate) async fn ensure_flavor(
         &self,
         flavor: NewFlavor<'_>,
@@ -381,7 +382,7 @@ impl Cloud {
         self.ensure(call.with_body(json!({"extra_specs": specs})), has_specs).await
     }
 
-    /// Lets a project use a private flavor.
+    /// Gives a project access to a private flavor.
     pub(crate) async fn allow_flavor(&self, id: &str, project: &str) -> Result<(), FleetError> {
         let _turn = self.turn_for(id).await;
         let call = Call::new(COMPUTE, "grant access to a flavor", Method::POST, &["flavors", id, "action"]);
@@ -389,7 +390,7 @@ impl Cloud {
         self.ensure(call, async || Ok(self.projects_of_flavor(id).await?.contains(project))).await
     }
 
-    /// Has no other project use a private flavor.
+    /// Removes the access of all projects but this one.
     pub(crate) async fn restrict_flavor(&self, id: &str, project: &str) -> Result<(), FleetError> {
         for other in self.projects_of_flavor(id).await?.iter().filter(|other| *other != project) {
             let path = ["flavors", id, "action"];
@@ -400,9 +401,9 @@ impl Cloud {
         Ok(())
     }
 
-    /// The server group of that name, which belongs to the service's own project. Names of groups are not unique in Nova,
-    /// so two services can create one each at the same time: the first in Nova's list stays. `first` says that no group can
-    /// exist yet.
+    /// The server group with that name in the service's own project. Names of groups are not unique in Nova,
+    /// so two services can each create one at the same time: the first in Nova's list stays. `first` means
+    /// that no group can exist yet.
     pub(crate) async fn ensure_server_group(
         &self,
         name: &str,
@@ -430,18 +431,18 @@ impl Cloud {
         Ok(stays)
     }
 
-    /// The server groups of the service's own project that have that name, the oldest first.
+    /// IDs of the server groups with that name in the service's own project, oldest first.
     pub(crate) async fn server_groups(&self, name: &str) -> Result<Vec<String>, FleetError> {
         let all = self.list_server_groups(false).await?.into_iter();
         Ok(all.filter(|group| group.name == name).map(|group| group.id).collect())
     }
 
-    /// Those of all projects: groups of leases that Blazar has made may belong to another one.
+    /// Server groups of all projects. The groups of leases that Blazar made can belong to another project.
     pub(crate) async fn all_server_groups(&self) -> Result<Vec<ServerGroup>, FleetError> {
         self.list_server_groups(true).await
     }
 
-    /// Whether any project has that server group.
+    /// Whether the server group exists in any project.
     pub(crate) async fn has_server_group(&self, id: &str) -> Result<bool, FleetError> {
         let call = Call::get(COMPUTE, "show server group", &["os-server-groups", id]);
         self.send_unless(call, &[404]).await.map(|answer| answer.is_some())

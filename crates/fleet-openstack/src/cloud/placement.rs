@@ -1,4 +1,4 @@
-//! Placement.
+//! Requests to Placement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use serde_json::json;
 use super::{Cloud, Creation, failed};
 use crate::wire::{Inventory, Provider};
 
-/// What all calls are written against: Train.
+/// Microversion of all requests: Train.
 const PLACEMENT: Api = Api::Placement(Microversion { major: 1, minor: 36 });
 
-/// How often a change is decided again of which Placement says that somebody else was first.
+/// Attempts at a change that Placement rejects because the provider has changed since it was read.
 const ATTEMPTS: usize = 5;
 
-/// Longest list of providers, bytes.
+/// Maximum size of a list of providers, bytes.
 const MOST_BYTES: usize = 64 << 20;
 
 #[derive(Deserialize)]
@@ -35,7 +35,7 @@ struct Inventories {
     inventories: BTreeMap<String, Inventory>,
 }
 
-/// A set of texts that a provider has.
+/// Aggregates or traits of a provider.
 #[derive(Deserialize)]
 struct Seen {
     #[serde(alias = "aggregates", alias = "traits")]
@@ -43,7 +43,7 @@ struct Seen {
     resource_provider_generation: u64,
 }
 
-/// Which set that is: its name, and what its calls are called.
+/// The set that is read or changed, and the names of its calls.
 #[derive(Clone, Copy)]
 struct SetOf {
     name: &'static str,
@@ -66,25 +66,23 @@ struct Generation {
 }
 
 impl Cloud {
-    /// All resource providers.
     pub(crate) async fn providers(&self) -> Result<Vec<Provider>, FleetError> {
         let call = Call::get(PLACEMENT, "list resource providers", &["resource_providers"]);
         self.ask::<Providers>(call.at_most(MOST_BYTES)).await.map(|answer| answer.resource_providers)
     }
 
-    /// The UUIDs of all resource providers, by name.
+    /// UUIDs of all resource providers, by name.
     pub(crate) async fn provider_ids(&self) -> Result<BTreeMap<String, String>, FleetError> {
         Ok(self.providers().await?.into_iter().map(|provider| (provider.name, provider.uuid)).collect())
     }
 
-    /// The provider of that name, if there is one.
     pub(crate) async fn provider(&self, name: &str) -> Result<Option<Provider>, FleetError> {
         let call = Call::get(PLACEMENT, "find resource provider", &["resource_providers"]);
         let found = self.ask::<Providers>(call.with_query("name", name)).await?.resource_providers;
         Ok(found.into_iter().find(|provider| provider.name == name))
     }
 
-    /// The provider of that name below another, which is made if need be.
+    /// The provider with that name, created below `parent` if it doesn't exist.
     pub(crate) async fn ensure_provider(
         &self,
         name: &str,
@@ -105,8 +103,8 @@ impl Cloud {
         self.provider(name).await?.ok_or_else(|| conflict.unwrap_or_else(missing))
     }
 
-    /// Who has allocations of a provider: servers and migrations, by identifier. A server that is being built has them
-    /// before Nova says where it is.
+    /// Identifiers of the servers and migrations with allocations of a provider. A server that is being built
+    /// has them before Nova reports its host.
     pub(crate) async fn consumers(&self, provider: &str) -> Result<BTreeSet<String>, FleetError> {
         let path = ["resource_providers", provider, "allocations"];
         let call = Call::get(PLACEMENT, "list allocations of a provider", &path);
@@ -128,12 +126,13 @@ impl Cloud {
         self.ask::<Seen>(Call::get(PLACEMENT, TRAITS.show, &path)).await.map(|answer| answer.entries)
     }
 
-    /// The provider is a member of the aggregate with that UUID.
+    /// Adds a provider to an aggregate. Both are UUIDs.
     pub(crate) async fn ensure_member(&self, provider: &str, aggregate: &str) -> Result<(), FleetError> {
         self.change_set(AGGREGATES, provider, |members| members.insert(aggregate.to_owned())).await
     }
 
-    /// Changes a set of texts that a provider has, unless there is nothing to change in it.
+    /// Applies `change` to a set of the provider and writes it back. `change` returns whether it changed
+    /// anything.
     async fn change_set(
         &self,
         set: SetOf,
@@ -149,7 +148,7 @@ impl Cloud {
             let generation = seen.resource_provider_generation;
             let body = json!({set.name: seen.entries, "resource_provider_generation": generation});
             let call = Call::new(PLACEMENT, set.change, Method::PUT, &path);
-            // Else somebody has changed the provider since.
+            // On 409, the provider was changed after it was read.
             if self.send_unless(call.with_body(body), &[409]).await?.is_some() {
                 return Ok(());
             }
@@ -157,12 +156,12 @@ impl Cloud {
         Err(others(set.change))
     }
 
-    /// The UUIDs of the providers that are members of the aggregate with that UUID.
+    /// UUIDs of the providers in an aggregate, which is also a UUID.
     pub(crate) async fn members(&self, aggregate: &str) -> Result<BTreeSet<String>, FleetError> {
         self.providers_that(("member_of", aggregate)).await
     }
 
-    /// The UUIDs of the providers that have that trait.
+    /// UUIDs of the providers with that trait.
     pub(crate) async fn providers_with(&self, name: &str) -> Result<BTreeSet<String>, FleetError> {
         self.providers_that(("required", name)).await
     }
@@ -172,26 +171,25 @@ impl Cloud {
         (query, value): (&'static str, &str),
     ) -> Result<BTreeSet<String>, FleetError> {
         let call = Call::get(PLACEMENT, "list resource providers", &["resource_providers"]);
-        // Placement answers 400 if there is no such trait.
+        // Placement answers 400 if the trait doesn't exist.
         let call = call.with_query(query, value).at_most(MOST_BYTES);
         let Some(answer) = self.send_unless(call, &[400]).await? else { return Ok(BTreeSet::new()) };
         let found: Providers = answer.json().map_err(failed)?;
         Ok(found.resource_providers.into_iter().map(|provider| provider.uuid).collect())
     }
 
-    /// Makes a custom trait, unless it is there.
     pub(crate) async fn ensure_trait(&self, name: &str) -> Result<(), FleetError> {
         let path = ["traits", name];
         self.ensure_named(Call::new(PLACEMENT, "create trait", Method::PUT, &path), &path).await
     }
 
-    /// Deletes a custom trait; one that a provider has stays.
+    /// Deletes a custom trait, unless a provider has it.
     pub(crate) async fn delete_trait(&self, name: &str) -> Result<(), FleetError> {
         let call = Call::new(PLACEMENT, "delete trait", Method::DELETE, &["traits", name]);
         self.send_unless(call, &[404, 409]).await.map(drop)
     }
 
-    /// The provider has that trait, or has it not.
+    /// Adds the trait to the provider, or removes it.
     pub(crate) async fn set_trait(&self, provider: &str, name: &str, has: bool) -> Result<(), FleetError> {
         let change = |traits: &mut BTreeSet<String>| {
             if has { traits.insert(name.to_owned()) } else { traits.remove(name) }
@@ -199,27 +197,27 @@ impl Cloud {
         self.change_set(TRAITS, provider, change).await
     }
 
-    /// Makes a custom class of resources, unless it is there.
+    /// Creates a custom resource class unless it exists.
     pub(crate) async fn ensure_class(&self, class: &str) -> Result<(), FleetError> {
         let path = ["resource_classes", class];
         self.ensure_named(Call::new(PLACEMENT, "create resource class", Method::PUT, &path), &path).await
     }
 
-    /// Creates what that path names, unless it exists.
+    /// Creates the trait or class at that path unless it exists.
     async fn ensure_named(&self, call: Call, path: &[&str; 2]) -> Result<(), FleetError> {
         let _turn = self.turn_for(path[1]).await;
         let show = Call::get(PLACEMENT, "look for what was to be created", path);
         self.ensure(call, async || Ok(self.send_unless(show, &[404]).await?.is_some())).await
     }
 
-    /// Deletes a custom class of resources; one that is used stays.
+    /// Deletes a custom resource class, unless it is used.
     pub(crate) async fn delete_class(&self, class: &str) -> Result<(), FleetError> {
         let path = ["resource_classes", class];
         let call = Call::new(PLACEMENT, "delete resource class", Method::DELETE, &path);
         self.send_unless(call, &[404, 409]).await.map(drop)
     }
 
-    /// Gives a provider so many of a class, of which each server can have one.
+    /// Sets the total of a class that a provider has. Each server can use at most one.
     pub(crate) async fn set_inventory(
         &self,
         provider: &str,
@@ -247,7 +245,7 @@ impl Cloud {
             };
             match self.session.call(&call.with_body(wanted.clone())).await {
                 Ok(_) => return Ok(()),
-                // Somebody else has changed the provider, or made the very inventory.
+                // Another client has changed the provider or created the same inventory.
                 Err(error) if matches!(error.status(), Some(409 | 500)) => conflict = Some(failed(error)),
                 Err(error) => return Err(failed(error)),
             }
@@ -256,7 +254,7 @@ impl Cloud {
         Err(conflict.unwrap_or_else(|| others("set inventory")))
     }
 
-    /// A provider gives so much more of a class than it has. All else of the inventory stays as it is.
+    /// Sets the allocation ratio of a provider's inventory. The rest of the inventory stays.
     pub(crate) async fn set_allocation_ratio(
         &self,
         provider: &str,
@@ -272,7 +270,7 @@ impl Cloud {
             }
             inventory["allocation_ratio"] = json!(ratio);
             let call = Call::new(PLACEMENT, "set inventory", Method::PUT, &path).with_body(inventory);
-            // Else somebody has changed the provider since.
+            // On 409, the provider was changed after it was read.
             if self.send_unless(call, &[409]).await?.is_some() {
                 return Ok(());
             }
@@ -280,7 +278,7 @@ impl Cloud {
         Err(others("set inventory"))
     }
 
-    /// Takes all of a class from a provider; says whether it is gone. It stays while servers have some.
+    /// Deletes the inventory of a class. `false` if servers still use it.
     pub(crate) async fn delete_inventory(&self, provider: &str, class: &str) -> Result<bool, FleetError> {
         let path = ["resource_providers", provider, "inventories", class];
         let call = Call::new(PLACEMENT, "delete inventory", Method::DELETE, &path);
@@ -292,7 +290,7 @@ impl Cloud {
     }
 }
 
-/// Somebody else was first, again and again.
+/// Every attempt was rejected because of changes by other clients.
 fn others(what: &str) -> FleetError {
     FleetError::Unavailable(format!("placement: {what}: others change the provider all the time"))
 }

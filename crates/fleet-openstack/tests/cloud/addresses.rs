@@ -29,7 +29,7 @@ async fn step(fleet: &dyn Fleet, action: Action) -> Result<Outcome, FleetError> 
     perform(fleet, action, About { address: Some(&address()), ..About::default() }, &key).await
 }
 
-/// Who has the address, as far as the driver can tell.
+/// The reservation that holds the address, according to the driver.
 async fn holder(fleet: &dyn Fleet) -> Option<ReservationId> {
     let seen = fleet.observe(&BTreeSet::new(), &[address()]).await.expect("an answer");
     seen.floating_ips.get(&address().id).copied()
@@ -65,7 +65,7 @@ async fn a_project_can_neither_keep_an_address_nor_get_at_somebody_elses_by_its_
         assert_eq!(step(&fleet, Action::Assign(address().id, MINE)).await, Ok(Outcome::Done));
         retag(&tags);
         assert_eq!(holder(&fleet).await, Some(seen), "{tags:?}");
-        // That is what is planned then.
+        // The planner does this next.
         assert_eq!(step(&fleet, Action::Unassign(address().id, seen)).await, Ok(Outcome::Done));
         assert_eq!(holder(&fleet).await, None, "{tags:?}");
     }
@@ -92,7 +92,7 @@ async fn hosts_are_seen_while_neutron_is_away_and_addresses_are_as_they_were() {
     assert!(step(&fleet, Action::Unassign(address().id, MINE)).await.is_err());
     let never_seen = fleet.observe(&BTreeSet::new(), &[address(), other]).await;
     assert!(matches!(never_seen, Err(FleetError::Unavailable(_))), "{never_seen:?}");
-    // A driver that has just started knows nothing of before.
+    // A driver that has just started has no earlier answer.
     assert!(cloud.fleet().observe(&BTreeSet::new(), &[address()]).await.is_err());
 }
 

@@ -1,4 +1,4 @@
-//! What somebody changes in the cloud of what running leases have there.
+//! Changes by administrators to the objects of running leases in the cloud.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,10 @@ use crate::standin::{Aggregate, FREE_POOL, Provider, Standin, State};
 
 const STORE: &str = "store of the tests";
 
-/// A reservation of nobody's.
+/// A reservation that the store doesn't have.
 const OTHER: ReservationId = ReservationId(0xb2);
 
-/// What the store has of a reservation of which that step is the last.
+/// The store's record of the reservation that `action` is the last step for.
 fn stored(action: Action, lease: LeaseId) -> (ReservationId, WantedReservation) {
     let size = InstanceSize::new(2, 1024, 10).expect("a size");
     let facts = facts(action, ProjectId("mine".to_owned()), size, Affinity::DistinctHosts);
@@ -45,14 +45,14 @@ fn wanted(action: Action) -> Wanted {
     Wanted { store: Some(STORE.to_owned()), reservations: [stored(action, LEASE)].into() }
 }
 
-/// A look at the whole cloud, and what was different.
+/// Looks at the whole cloud and returns the differences too.
 async fn look(fleet: &OpenStackFleet) -> (Observed, Vec<Difference>) {
     let fleet: &dyn Fleet = fleet;
     let observed = fleet.survey(&[ONE].into(), &[]).await.expect("an answer").1;
     (observed, fleet.differences().await)
 }
 
-/// A lease that runs, with a driver that knows it.
+/// A running lease, and a driver that knows about it.
 async fn running(fence: Fence, last: Action) -> (Standin, OpenStackFleet) {
     let cloud = Standin::with(2, fence).await;
     let fleet = cloud.fleet();
@@ -69,7 +69,7 @@ async fn running(fence: Fence, last: Action) -> (Standin, OpenStackFleet) {
     (cloud, fleet)
 }
 
-/// What the planner has done about what was seen.
+/// Takes the steps that the planner would take after this observation.
 async fn heal(fleet: &OpenStackFleet, observed: &Observed, last: Action) -> Vec<Action> {
     let mut steps = Vec::new();
     if observed.reservations.get(&MINE).is_none_or(|seen| seen.complete.is_none()) {
@@ -90,7 +90,7 @@ async fn heal(fleet: &OpenStackFleet, observed: &Observed, last: Action) -> Vec<
     steps
 }
 
-/// Prepares the reservation as one of hosts.
+/// Prepares the reservation as a host reservation.
 async fn prepare_hosts(fleet: &OpenStackFleet) {
     let size = InstanceSize::new(2, 1024, 10).expect("a size");
     let facts = facts(Action::Prepare(MINE), ProjectId("mine".to_owned()), size, Affinity::Any);
@@ -103,7 +103,7 @@ fn pool(state: &mut State) -> &mut Aggregate {
     state.aggregates.values_mut().find(|pool| pool.name == MINE.to_string()).expect("the lease's aggregate")
 }
 
-/// The lease's slots, which are changed.
+/// The provider of the lease's slots, which the caller is about to change.
 fn slots(state: &mut State) -> &mut Provider {
     let mut providers = state.providers.values_mut();
     let provider = providers.find(|provider| provider.name == "blazar_host1").expect("its slots");
@@ -115,10 +115,10 @@ fn class() -> String {
     format!("CUSTOM_RESERVATION_{}", MINE.to_string().to_uppercase().replace('-', "_"))
 }
 
-/// What can be told of the cloud.
+/// The state of the cloud as text, for comparisons.
 fn shown(state: &mut State) -> String {
     let mut metadata = pool(state).metadata.clone();
-    // A group that is made again has another identifier.
+    // A group that is created again has another identifier.
     let group = metadata.remove("affinity_id").and_then(|id| state.server_groups.get(&id).cloned());
     let pool = pool(state);
     let pool = (pool.zone.clone(), pool.hosts.clone(), metadata);
@@ -128,7 +128,7 @@ fn shown(state: &mut State) -> String {
 
 type Change = fn(&mut State);
 
-/// What an administrator changes, and what is said of it.
+/// Makes each change as an administrator would. It must be reported first, and then undone.
 async fn each_is_reported_and_undone(fence: fn() -> Fence, last: Action, changes: &[(Change, &str)]) {
     for (number, (change, said)) in changes.iter().enumerate() {
         let (cloud, fleet) = running(fence(), last).await;
@@ -271,7 +271,7 @@ async fn whose_servers_are_is_what_the_store_says() {
         let expected = [(guest(&own), GuestOwner::Lease(LEASE)), (guest(&foreign), GuestOwner::Other)];
         assert_eq!(owners, expected.into());
     }
-    // The same of servers in room for instances.
+    // The same for servers in slots.
     let (cloud, fleet) = running(Fence::BlazarFilter, Action::Grant(ONE, MINE, 2)).await;
     for project in ["mine", "bob"] {
         let id = cloud.state().boot("host1", project, false);
@@ -307,7 +307,7 @@ async fn the_free_pool_has_its_keys_again_and_a_claim_of_another_store_stays() {
     look(&fleet).await;
     assert_eq!(key(&cloud).as_deref(), Some(STORE));
     assert_eq!(look(&fleet).await.1, []);
-    // It is deleted, and made again by the next host.
+    // It is deleted, and the next adopted host creates it again.
     {
         let mut state = cloud.state();
         let id = free(&mut state);
@@ -356,7 +356,7 @@ async fn a_look_asks_no_more_for_many_leases_and_reads_all_of_them_in_turn() {
     cloud.exchanges();
     assert_eq!(fleet.all_differences().await, Ok(Vec::new()));
     assert!(cloud.exchanges().len() >= 120, "the doctor reads all");
-    // What cannot be read says nothing, and hides nothing else.
+    // A failed request leads to no conclusions, and hides nothing else.
     cloud.fail(Method::GET, "/flavors/detail", 503, 1);
     cloud.state().flavors.clear();
     assert_eq!(look(&fleet).await.1, []);

@@ -1,4 +1,4 @@
-//! A cloud that fails in the middle of everything, and services that crash there.
+//! A cloud whose requests fail at any point, and services that crash there.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,7 @@ use crate::handing_over::{LEASE, MINE, ONE, adopt, done, handover, seen, step};
 use crate::over_committing::ratios;
 use crate::standin::{FREE_POOL, Standin};
 
-/// Does it until it is done, by a driver that knows nothing of what was done before: each step that fails is tried
-/// again after a restart.
+/// Repeats each step until it is done, with a new driver for each attempt, as after a restart.
 pub async fn insist(cloud: &Standin, actions: &[Action]) {
     for action in actions {
         let mut outcomes = Vec::new();
@@ -41,7 +40,7 @@ async fn with_traits_it_does_and_nothing_is_left_behind() {
 async fn the_handover_goes_on_with(fence: &Fence) {
     let over_committed = Action::SetRatios(ONE, MINE, ratios(2.0, 1.5));
     let there: Vec<Action> = handover(ONE).into_iter().chain([over_committed]).collect();
-    // How many requests change anything, on the way there and back.
+    // Requests that change anything, on the way there and back.
     let changes = {
         let cloud = Standin::with(2, fence.clone()).await;
         assert_eq!(adopt(&cloud.fleet(), ONE).await, Ok(Outcome::Done));
@@ -100,13 +99,13 @@ async fn slots_are_granted_and_withdrawn_although_every_request_fails_once() {
     }
     assert_eq!(failed, 0, "what was done although the answer was lost is found");
     assert_eq!(seen(&fleet, ONE).await.slots.get(&MINE), Some(&2));
-    // Somebody else changes the provider between the question and the change.
+    // Another client changes the provider between the read and the write.
     cloud.state().providers.values_mut().for_each(|provider| provider.generation += 1);
     done(&fleet, &[Action::Grant(ONE, MINE, 5), Action::Withdraw(ONE, MINE)]).await;
     assert!(seen(&fleet, ONE).await.slots.is_empty());
 }
 
-/// How many flavors, classes, server groups and aggregates there are.
+/// Number of flavors, classes, server groups and aggregates.
 fn made(cloud: &Standin) -> [usize; 4] {
     let state = cloud.state();
     [state.flavors.len(), state.classes.len(), state.server_groups.len(), state.aggregates.len()]
@@ -120,8 +119,8 @@ async fn whichever_request_fails_a_reservation_is_prepared_and_nothing_of_it_is_
         let asked = cloud.exchanges().into_iter().map(|exchange| (exchange.method, exchange.path));
         asked.collect::<Vec<_>>()
     };
-    // Aggregate, mark, class, flavor, its specs, access, group, whether it is the only one, note; list, group, flavor,
-    // class, aggregate.
+    // Preparing: aggregate, mark, class, flavor, its specs, access, group, whether it is the only one, note.
+    // Finishing: list, group, flavor, class, aggregate.
     assert_eq!(asked.len(), 14, "{asked:#?}");
     for number in 0..asked.len() {
         for (lost, goes_on) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -135,7 +134,7 @@ async fn whichever_request_fails_a_reservation_is_prepared_and_nothing_of_it_is_
                 assert_eq!(noted["allot:prepared"], "2 1024 10 apart", "{why}");
                 assert_eq!(state.server_groups.keys().next(), noted.get("affinity_id"), "{why}");
             } else {
-                // The service crashes there, and the lease is deleted meanwhile.
+                // The service crashes at this point, and the lease is deleted in the meantime.
                 let _ = step(&cloud.fleet(), Action::Prepare(MINE)).await;
             }
             insist(&cloud, &[Action::Finish(MINE)]).await;

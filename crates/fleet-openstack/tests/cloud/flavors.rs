@@ -1,4 +1,4 @@
-//! Flavors of reservations of instances and of flavors.
+//! Flavors of instance and flavor reservations.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::handing_over::{LEASE, MINE};
 use crate::standin::Standin;
 
-/// What the driver makes for a reservation: the size of its flavor, and the extra specs.
+/// Size and extra specs of the flavor that the driver creates for a reservation.
 async fn made(terms: ReservationTerms) -> (serde_json::Value, BTreeMap<String, String>) {
     let cloud = Standin::start(1).await;
     let action = Action::Prepare(MINE);
@@ -29,7 +29,7 @@ async fn made(terms: ReservationTerms) -> (serde_json::Value, BTreeMap<String, S
     (state.sizes[&MINE.to_string()].clone(), state.specs[&MINE.to_string()].clone())
 }
 
-/// The same for two instances of the flavor `pinned`, if it had that much memory when it was leased.
+/// The same for two instances of the flavor `pinned`, which had this much memory when it was leased.
 async fn made_for(memory_mib: u32) -> (serde_json::Value, BTreeMap<String, String>) {
     let specs = BTreeMap::from([("hw:cpu_policy".to_owned(), "dedicated".to_owned())]);
     let instance = InstanceSize::new(4, memory_mib, 5).expect("a size");

@@ -1,4 +1,4 @@
-//! Hosts and slots that change hands, seen from the cloud's side.
+//! Handovers of hosts and slots, from the cloud's point of view.
 
 use std::collections::BTreeSet;
 
@@ -19,12 +19,12 @@ pub const ONE: HostId = HostId(1);
 pub const MINE: ReservationId = ReservationId(0xecdc_c9ea_d38d_4032_a9e3_3a8d_bcc0_6753);
 pub const LEASE: LeaseId = LeaseId(0xa1);
 
-/// A step for the lease, under a claim of its own.
+/// Takes a step for the lease, under a claim of its own.
 pub async fn step(fleet: &dyn Fleet, action: Action) -> Result<Outcome, FleetError> {
     step_for(fleet, LEASE, action).await
 }
 
-/// The same for that lease.
+/// Takes a step for that lease, under a claim of its own.
 pub async fn step_for(fleet: &dyn Fleet, lease: LeaseId, action: Action) -> Result<Outcome, FleetError> {
     static CLAIMS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
     let fence = CLAIMS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -77,7 +77,7 @@ async fn a_lease_has_an_aggregate_that_its_owner_can_use_and_the_host_is_never_w
         assert_eq!(state.pools("host1"), [MINE.to_string()]);
         assert!(state.hosts["host1"].enabled);
     }
-    // The owner starts a server, and nobody else's is touched.
+    // The owner starts a server. Servers of other projects aren't touched.
     let own = cloud.state().boot("host1", "mine", false);
     let own_preemptible = cloud.state().boot("host1", "mine", true);
     let forced = cloud.state().boot("host1", "another", false);
@@ -132,7 +132,7 @@ async fn aggregates_of_leases_of_hosts_and_instances_have_the_key_of_lease_pools
                 keys.flatten().collect::<Vec<_>>()
             };
             assert_eq!(keys(), [LEASE.to_string()], "{fence:?}");
-            // Its servers stay, and the key does not.
+            // Its servers stay, but the key doesn't.
             cloud.state().boot("host1", "mine", false);
             done(&fleet, &[end, Action::Finish(MINE)]).await;
             assert_eq!(keys(), [""; 0], "{fence:?}");
@@ -151,7 +151,7 @@ async fn schedulers_know_all_hosts_of_a_lease_that_change_hands_at_the_same_time
     let handovers: Vec<_> = hosts().map(handover).collect();
     join_all(handovers.iter().map(|steps| done(&fleet, steps))).await;
     assert_eq!(cloud.state().wrongly_told(), [""; 0]);
-    // Two services.
+    // Now with two services.
     let other = cloud.fleet();
     let back = hosts().map(|host| {
         let fleet = if host.0 % 2 == 0 { &fleet } else { &other };
@@ -239,7 +239,7 @@ async fn a_server_that_only_placement_knows_of_is_in_the_way() {
     assert_eq!(seen(&fleet, ONE).await.place, Place::Fenced { verified_for: None });
     cloud.state().servers.clear();
     done(&fleet, &handover(ONE)[1..2]).await;
-    // It was verified, and then one landed that had been on its way for long.
+    // After verification, a server arrives that was on its way for a long time.
     cloud.state().boot("host1", "another", true);
     done(&fleet, &handover(ONE)[2..]).await;
     assert_eq!(seen(&fleet, ONE).await.place, Place::Fenced { verified_for: None });
@@ -265,7 +265,7 @@ async fn slots_are_a_flavor_an_aggregate_and_a_class_of_resources() {
         assert_eq!(provider.inventories[class], 2);
         assert_eq!(state.pools("host1").len(), 2, "it stays in the free pool");
     }
-    // A server of the reservation's flavor is the lease's, wherever it is.
+    // A server with the reservation's flavor belongs to the lease, on any host.
     let server = cloud.state().boot("host1", "mine", false);
     cloud.state().servers.get_mut(&server).expect("a server").flavor = format!("reservation:{MINE}");
     let observed = seen(&fleet, ONE).await;

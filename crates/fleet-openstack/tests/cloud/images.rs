@@ -16,7 +16,7 @@ use crate::standin::{IMAGE_TIME, Standin};
 
 const SNAPSHOT: Action = Action::Snapshot(ONE, MINE);
 
-/// A cloud in which a lease has a host, with so many servers.
+/// A cloud in which a lease holds a host with this number of servers.
 async fn with_servers(count: usize) -> (Standin, Vec<String>) {
     let cloud = Standin::start(1).await;
     let fleet = cloud.fleet();
@@ -26,7 +26,7 @@ async fn with_servers(count: usize) -> (Standin, Vec<String>) {
     (cloud, servers)
 }
 
-/// Asks for images that are made for that second.
+/// Asks for images made for that second.
 async fn ask_for(fleet: &dyn Fleet, second: i64) -> Result<Outcome, FleetError> {
     let size = InstanceSize::new(1, 512, 1).expect("a size");
     let of_lease = facts(SNAPSHOT, ProjectId("mine".to_owned()), size, Affinity::Any);
@@ -36,7 +36,7 @@ async fn ask_for(fleet: &dyn Fleet, second: i64) -> Result<Outcome, FleetError> 
     perform(fleet, SNAPSHOT, About::default(), &key).await
 }
 
-/// Asks until there is another answer than that it is under way.
+/// Repeats the step until it is no longer pending.
 async fn ask(fleet: &dyn Fleet, second: i64) -> Result<Outcome, FleetError> {
     for _ in 0..20 {
         match ask_for(fleet, second).await {
@@ -47,7 +47,7 @@ async fn ask(fleet: &dyn Fleet, second: i64) -> Result<Outcome, FleetError> {
     Ok(Outcome::Pending)
 }
 
-/// What there is of images: owner, visibility and status.
+/// Owner, visibility and status of each image.
 fn images(cloud: &Standin) -> Vec<(String, String, &'static str)> {
     let state = cloud.state();
     state.images.values().map(|made| (made.owner.clone(), made.visibility.clone(), made.status)).collect()
@@ -84,7 +84,7 @@ async fn images_of_the_leases_servers_are_made_one_after_another_and_are_their_p
 #[tokio::test]
 async fn whoever_goes_on_with_images_makes_none_twice_and_those_of_another_moment_do_not_count() {
     let (cloud, _) = with_servers(2).await;
-    // Every question is one of a service that has just started, and answers of Nova are lost.
+    // Each attempt is made by a service that has just started, and Nova's answers are lost.
     cloud.lose_answer(Method::POST, "/action");
     let mut asked = 0;
     while ask_for(&cloud.fleet(), 60).await != Ok(Outcome::Done) {
@@ -166,17 +166,17 @@ async fn while_a_service_is_away_it_is_waited_for_but_not_forever() {
     clock.advance(IMAGE_TIME);
     let failed = ask(&fleet, 60).await;
     assert!(matches!(&failed, Err(FleetError::Unavailable(reason)) if reason.contains("503")), "{failed:?}");
-    // The next attempt has its own time.
+    // The next attempt has a time limit of its own.
     assert_eq!(ask_for(&fleet, 60).await, Ok(Outcome::Pending));
     clock.advance(IMAGE_TIME - SignedDuration::from_secs(1));
     assert_eq!(ask(&fleet, 60).await, Ok(Outcome::Done));
-    // An image that is never ready is not waited for without end either.
+    // The time limit also holds for an image that never becomes ready.
     cloud.state().image_looks = None;
     assert_eq!(ask(&fleet, 120).await, Ok(Outcome::Pending));
     clock.advance(IMAGE_TIME);
     let failed = ask(&fleet, 120).await;
     assert!(matches!(&failed, Err(FleetError::Unavailable(reason)) if reason.contains("1h")), "{failed:?}");
-    // What was in the way for a moment is not what it is given up for.
+    // An obstacle that has passed isn't reported as the reason for giving up.
     cloud.fail(Method::GET, "/image/", 503, 1);
     assert_eq!(ask(&fleet, 180).await, Ok(Outcome::Pending));
     clock.advance(IMAGE_TIME);

@@ -17,7 +17,7 @@ fn kept() -> String {
     format!("{MINE} kept")
 }
 
-/// A cloud of two hosts, which a lease has, with a server of its owner on the first.
+/// A cloud with two hosts, both held by a lease, and a server of its owner on the first one.
 async fn in_use() -> (Standin, String) {
     let cloud = Standin::start(2).await;
     for host in [ONE, TWO] {
@@ -29,7 +29,7 @@ async fn in_use() -> (Standin, String) {
     (cloud, server)
 }
 
-/// What ends the lease of both hosts.
+/// Steps that end the lease of both hosts.
 const ENDING: [Action; 3] = [Action::Release(ONE, MINE), Action::Release(TWO, MINE), Action::Finish(MINE)];
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn a_lease_that_waits_for_the_host_gets_it_when_they_are_gone() {
     };
     other(&[Action::Fence(ONE), Action::Verify(ONE, THEIRS)]).await;
     assert_eq!(seen(&fleet, ONE).await.place, Place::Fenced { verified_for: None }, "somebody is there");
-    // The lease is deleted, and the host is where it was.
+    // The lease is deleted, and the host is back in its earlier place.
     other(&[Action::Unfence(ONE)]).await;
     assert_eq!(seen(&fleet, ONE).await.place, Place::FreePool);
     assert_eq!(cloud.state().pools("host1"), [FREE_POOL.to_owned(), kept()]);
@@ -115,7 +115,8 @@ async fn a_host_that_a_crash_left_in_the_gate_of_another_reservation_can_be_held
     let fleet = cloud.fleet();
     assert_eq!(adopt(&fleet, ONE).await, Ok(Outcome::Done));
     done(&fleet, &handover(ONE)[..2]).await;
-    // The mark of the reservation's aggregate, then the gate.
+    // Passes the mark of the reservation's aggregate, and loses the answer about the host that joins the
+    // gate.
     cloud.pass(Method::POST, "/action", 1);
     cloud.lose_answer(Method::POST, "/action");
     cloud.pass(Method::GET, "os-aggregates", 2);
@@ -184,7 +185,7 @@ async fn servers_of_an_instance_lease_stay_and_what_they_use_goes_with_them() {
         assert!(state.flavors.is_empty() && state.aggregates.len() == 1, "the project's access is gone");
     }
     assert_eq!((slots(&cloud), seen(&fleet, ONE).await.guests[0].owner), (1, GuestOwner::Other));
-    // The next step about slots of the host clears up, once the server is gone.
+    // The next step on the host's slots cleans up once the server is gone.
     done(&fleet, &[Action::Grant(ONE, THEIRS, 1)]).await;
     assert_eq!(slots(&cloud), 2, "Placement does not let it go yet");
     cloud.state().servers.clear();

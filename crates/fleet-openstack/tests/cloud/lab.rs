@@ -1,5 +1,6 @@
-//! A real cloud, which `cargo xtask lab openstack` brings up: its address is in `ALLOT_LAB_KEYSTONE`, the password of its
-//! administrator in `ALLOT_LAB_PASSWORD`. All servers, aggregates and floating IPs there are deleted.
+//! A real cloud, started by `cargo xtask lab openstack`. Its address is in `ALLOT_LAB_KEYSTONE` and its
+//! administrator's password in `ALLOT_LAB_PASSWORD`. All of its servers, aggregates and floating IPs are
+//! deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,14 +29,14 @@ use crate::standin::{Exchange, FREE_POOL};
 const PLACEMENT: Api = Api::Placement(Microversion { major: 1, minor: 36 });
 const COMPUTE: Api = Api::Compute(Microversion { major: 2, minor: 79 });
 
-/// The name of the external network.
+/// Name of the external network.
 const EXTERNAL: &str = "public";
 
-/// So long something in the cloud may take.
+/// Number of times that something in the cloud is looked for before a test fails, and the pause after each.
 const PATIENCE: usize = 300;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The administrator's session with the cloud whose Keystone is there.
+/// A session of the cloud's administrator.
 pub fn session(keystone: &str) -> Arc<Session> {
     let password = std::env::var("ALLOT_LAB_PASSWORD").expect("ALLOT_LAB_PASSWORD");
     let default = || Domain::Name("Default".to_owned());
@@ -55,7 +56,7 @@ pub fn session(keystone: &str) -> Arc<Session> {
     Arc::new(Session::new(cloud, Arc::new(RandomIds)).expect("a session"))
 }
 
-/// A driver that knows nothing yet.
+/// A driver without memory.
 pub fn driver(session: &Arc<Session>) -> OpenStackFleet {
     let settings = Settings {
         fence: Fence::BlazarFilter,
@@ -75,11 +76,11 @@ pub struct Admin {
     user: String,
     project: String,
     image: String,
-    /// The external network, with room for addresses that nobody takes by himself.
+    /// The external network, with addresses outside of its allocation pools.
     network: String,
 }
 
-/// The external network that tests take addresses of, which is made if need be.
+/// The external network for the tests' addresses, created if it doesn't exist.
 async fn external_network(session: &Session) -> String {
     let ask = async |call: Call| -> Value {
         session.call(&call).await.and_then(|answer| answer.json()).expect("an answer of Neutron")
@@ -127,12 +128,12 @@ impl Admin {
         }
     }
 
-    /// Starts a server on that host, past the scheduler, and waits until it runs.
+    /// Starts a server on that host, bypassing the scheduler, and waits until it runs.
     pub async fn boot(&self, host: &str, preemptible: bool) -> String {
         self.boot_in("nova", host, preemptible).await
     }
 
-    /// The same in that availability zone.
+    /// Starts a server like `boot`, in that availability zone.
     pub async fn boot_in(&self, zone: &str, host: &str, preemptible: bool) -> String {
         let body = json!({"server": {
             "name": "allot-test", "flavorRef": if preemptible { "preempt" } else { "small" }, "imageRef": self.image,
@@ -152,7 +153,7 @@ impl Admin {
         panic!("the server does not start");
     }
 
-    /// Fills the images that Nova has begun, as a hypervisor does and Nova's fake one does not.
+    /// Uploads the data of images that Nova has begun. A hypervisor does that, but Nova's fake one doesn't.
     pub async fn fill_images(&self) {
         let list = Call::get(Api::Image, "list images", &["v2", "images"]).with_query("status", "queued");
         let images = self.session.call(&list).await.and_then(|answer| answer.json::<Value>());
@@ -183,7 +184,7 @@ impl Admin {
         panic!("the server does not go");
     }
 
-    /// All is as after the first start.
+    /// Returns the cloud to its state after the first start.
     pub async fn reset(&self) {
         let servers = self.get(&["servers"], &[("all_tenants", "1")]).await;
         for server in servers["servers"].as_array().expect("a list") {
@@ -223,7 +224,7 @@ impl Admin {
         let providers = self.session.call(&providers).await.and_then(|answer| answer.json::<Value>());
         for provider in providers.expect("an answer")["resource_providers"].as_array().expect("a list") {
             if provider["name"].as_str().is_some_and(|name| name.starts_with("blazar_")) {
-                // It stays itself: a nova-compute that knows it starts no server without it.
+                // The provider itself stays: a nova-compute that knows it starts no server without it.
                 let id = provider["uuid"].as_str().expect("an identifier");
                 let path = ["resource_providers", id, "inventories"];
                 let call = Call::new(PLACEMENT, "change", Method::DELETE, &path);
@@ -248,16 +249,16 @@ impl Admin {
     }
 }
 
-/// Nova and Placement, asked past the client under test.
+/// Access to Nova and Placement that bypasses the client under test.
 pub struct Direct {
     client: reqwest::Client,
     token: String,
-    /// Addresses by the type of the service.
+    /// Addresses of services, by type.
     services: BTreeMap<String, String>,
 }
 
 impl Direct {
-    /// As the administrator.
+    /// Logs in as the administrator.
     pub async fn log_in(keystone: &str) -> Self {
         let client = reqwest::Client::builder().no_proxy().build().expect("a client");
         let password = std::env::var("ALLOT_LAB_PASSWORD").expect("ALLOT_LAB_PASSWORD");
@@ -278,7 +279,7 @@ impl Direct {
         Self { client, token, services: services.collect() }
     }
 
-    /// What the cloud answers to that request.
+    /// Sends that request and returns the cloud's answer.
     pub async fn ask(&self, asked: &Exchange) -> (u16, Value) {
         let (service, path) = asked.path.trim_start_matches('/').split_once('/').expect("a service");
         let url = format!("{}/{path}", self.services[service]);
@@ -312,7 +313,7 @@ impl Subject for Real {
     }
 
     async fn guest_sets_out(&self, host: HostId) -> GuestId {
-        // Nova starts nothing on a host that is closed: it has to be there before.
+        // Nova starts no server on a host whose service is disabled, so it must be there before.
         guest(&self.admin.boot(&self.names[&host], true).await)
     }
 
@@ -327,7 +328,8 @@ impl Subject for Real {
     }
 
     fn project(&self) -> ProjectId {
-        // That of servers of others as well: only in leases it makes a difference, and the suite starts none in one.
+        // Servers of other projects also belong to this one. The project only matters in leases, and the
+        // suite starts no such servers there.
         ProjectId(self.admin.project().to_owned())
     }
 

@@ -1,4 +1,5 @@
-//! The driver on a cloud that only pretends, on exchanges with a real one, and, if there is one, on a real one.
+//! Tests of the driver on a stand-in for a cloud, on recorded exchanges with a real one and, if available, on
+//! a real one.
 
 mod addresses;
 mod creating;

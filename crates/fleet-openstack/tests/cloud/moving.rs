@@ -1,4 +1,4 @@
-//! Servers of others that are moved out of a lease's way.
+//! Servers of other projects that are moved out of a lease's way.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::standin::{Confirmations, MIGRATION_TIME, Migration, OWN_USER, Standin
 const TWO: HostId = HostId(2);
 const OPEN: Fence = Fence::AllotFilter { open_pool: true, projects: Vec::new() };
 
-/// A cloud with two hosts of the service, which lets anybody's servers in; and a server of another project that is in that
-/// state on the first.
+/// A cloud with two adopted hosts and an open pool, and a server of another project in that state on the
+/// first one.
 async fn with_server(status: &'static str) -> (Standin, OpenStackFleet, String) {
     let cloud = Standin::with(2, OPEN).await;
     let server = cloud.state().boot("host1", "another", false);
@@ -38,13 +38,13 @@ async fn on(fleet: &OpenStackFleet, host: HostId) -> Vec<Guest> {
     seen(fleet, host).await.guests
 }
 
-/// Asks for the move until it is done, as a lease does.
+/// Repeats the step until the server is moved, as a lease does.
 async fn until_moved(fleet: &OpenStackFleet, server: &str) {
     for _ in 0..20 {
         if step(fleet, away(server)).await.expect("it is moved") == Outcome::Done {
             return;
         }
-        // By one list: between two it may get on.
+        // From one list, since the move can progress between two.
         let all = fleet.survey(&BTreeSet::from([ONE, TWO]), &[]).await.expect("an answer").1.hosts;
         let there: usize = all.values().map(|host| host.guests.len()).sum();
         assert_eq!(there, 1, "it is on one host at a time: {all:?}");
@@ -114,14 +114,14 @@ async fn a_move_that_nobody_waits_for_any_more_is_confirmed_by_the_next_service_
     }
     assert_eq!(cloud.state().migrations[0].status, "confirmed");
     assert_eq!(on(&next, TWO).await[0].id, guest(&server));
-    // From then on no more is asked about migrations than before.
+    // From now on, migrations are no longer listed.
     cloud.exchanges();
     next.survey(&BTreeSet::from([ONE, TWO]), &[]).await.expect("an answer");
     let asked = cloud.exchanges();
     assert!(!asked.iter().any(|exchange| exchange.path.contains("os-migrations")), "{asked:?}");
 }
 
-/// Nova may take two confirmations that come at the same time, and the second one leaves the server in ERROR.
+/// Nova can accept two concurrent confirmations, and the second one leaves the server in ERROR.
 #[tokio::test]
 async fn a_move_is_confirmed_once_however_many_looks_see_it_and_again_if_nova_did_not_take_it() {
     let (cloud, fleet, server) = with_server("SHUTOFF").await;
@@ -173,7 +173,7 @@ async fn what_others_have_moved_or_resized_is_left_to_them() {
             to,
             status: "finished",
         });
-        // One that its owner has given another flavor has no migration of this kind.
+        // A server that was resized by its owner has no migration of this kind.
         let resized = state.boot("host1", "another", false);
         state.servers.get_mut(&resized).expect("a server").status = "VERIFY_RESIZE";
     }
@@ -221,7 +221,7 @@ async fn a_live_migration_that_takes_too_long_is_aborted_and_told() {
     let moving = look().await[&ONE].guests[0].clone();
     assert_eq!((moving.moving_to, moving.copied_percent), (Some(TWO), Some(43)));
     assert_eq!(cloud.state().migrations[0].status, "running");
-    // Somebody else's goes on, however long it takes.
+    // Another user's migration continues, regardless of its duration.
     let theirs = cloud.state().boot("host2", "another", false);
     migrations::begin_live(&mut cloud.state(), &theirs, "host1", "somebody");
     clock.advance(SignedDuration::from_secs(1));
@@ -233,7 +233,7 @@ async fn a_live_migration_that_takes_too_long_is_aborted_and_told() {
         matches!(&error, FleetError::Unavailable(why) if why.contains("has not moved server")),
         "{error:?}"
     );
-    // The next attempt is one of its own, also for a service that knows nothing of the first.
+    // The next attempt has a time limit of its own, even for a service that knows nothing of the first.
     assert_eq!(step(&fleet, away(&server)).await, Ok(Outcome::Pending));
     let another = cloud.fleet_by(clock.clone());
     another.survey(&BTreeSet::from([ONE, TWO]), &[]).await.expect("an answer");

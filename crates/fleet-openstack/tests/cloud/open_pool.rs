@@ -1,4 +1,4 @@
-//! A fleet with a fence that lets anybody's servers into the free pool.
+//! A fence that admits servers of any project to the free pool.
 
 use fleet::{Isolation as _, Outcome};
 use fleet_openstack::Fence;

@@ -1,4 +1,4 @@
-//! Allocation ratios of hosts while a lease has them.
+//! Allocation ratios of hosts that a lease holds.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub fn ratios(cpu: f64, ram: f64) -> Ratios {
     Ratios { cpu: Ratio::new(cpu), ram: Ratio::new(ram) }
 }
 
-/// A cloud with a host that a lease has.
+/// A cloud with a host held by a lease.
 async fn held() -> Standin {
     let cloud = Standin::start(2).await;
     adopt(&cloud.fleet(), ONE).await.expect("adopted");
@@ -33,7 +33,7 @@ async fn lp_8_9_placement_has_the_ratios_of_a_lease_while_it_runs_and_then_its_o
     let told = |ratio, before| Ratio::new(before).map(|before| Told { ratio: Ratio::new(ratio), before });
     let both = Overcommit { cpu: told(2.0, 4.0), ram: told(1.5, 1.0) };
     assert_eq!(seen(&fleet, ONE).await.overcommit, Some(both));
-    // Another one, and none: what was before is not forgotten.
+    // One ratio changes and one is unset. The ratios before the lease aren't forgotten.
     done(&fleet, &[Action::SetRatios(ONE, MINE, Ratios { cpu: Ratio::new(8.0), ram: None })]).await;
     assert_eq!(cloud.state().ratios("host1"), [8.0, 1.0]);
     let one = Overcommit { cpu: told(8.0, 4.0), ram: None };

@@ -19,7 +19,7 @@ async fn energy_h_compute_hosts_are_switched_by_hooks_and_nova_says_which_are_of
     assert!(matches!(step(&fleet, Action::PowerOff(ONE)).await, Err(FleetError::Unavailable(_))));
     assert_eq!(seen(&fleet, ONE).await.powered, Powered::On);
     assert_eq!(step(&fleet, Action::PowerOff(ONE)).await, Ok(Outcome::Pending));
-    // Nova takes it for up for a moment after.
+    // Nova still considers the service up for a moment.
     cloud.state().host("host1").up = true;
     assert_eq!(step(&fleet, Action::PowerOff(ONE)).await, Ok(Outcome::Pending));
     assert_eq!(seen(&fleet, ONE).await.powered, Powered::On);
@@ -27,7 +27,7 @@ async fn energy_h_compute_hosts_are_switched_by_hooks_and_nova_says_which_are_of
     done(&fleet, &[Action::PowerOff(ONE), Action::PowerOff(ONE)]).await;
     assert_eq!(cloud.state().switched, ["host1 off"], "once");
     assert_eq!(cloud.state().host("host1").reason.as_deref(), Some("allot: saving power"));
-    // A service that starts now sees the same, and does not use the host.
+    // A service that starts now observes the same and doesn't use the host.
     let fleet = cloud.fleet().with_power(cloud.power());
     let there = seen(&fleet, ONE).await;
     assert_eq!((there.powered, there.health), (Powered::Off, Health::Failed));
@@ -54,7 +54,7 @@ async fn energy_h_whoever_goes_on_after_a_crash_switches_a_compute_host_off_agai
     assert_eq!(step(&fleet(), Action::PowerOff(ONE)).await, Ok(Outcome::Pending));
     done(&fleet(), &[Action::PowerOff(ONE)]).await;
     assert_eq!(cloud.state().switched, ["host1 off", "host1 off"]);
-    // It is on before Nova could be told.
+    // The host is on, but Nova couldn't be told.
     cloud.fail(Method::PUT, "/os-services/", 500, 1);
     assert!(step(&fleet(), Action::PowerOn(ONE)).await.is_err());
     done(&fleet(), &[Action::PowerOn(ONE)]).await;

@@ -1,4 +1,4 @@
-//! What every driver promises.
+//! Runs the conformance suite of drivers.
 
 use std::time::Duration;
 

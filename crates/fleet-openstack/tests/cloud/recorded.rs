@@ -1,5 +1,6 @@
-//! What a real Nova, Placement, Neutron and Glance were asked and what they answered, replayed: the driver asks the same and comes
-//! to the same end. The stand-in is held against these answers, so that no test relies on one that no cloud gives.
+//! Replays recorded exchanges with a real Nova, Placement, Neutron and Glance: the driver must send the same
+//! requests and reach the same results. The stand-in's answers are compared with the recorded ones, so that
+//! no test relies on an answer that no cloud gives.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -32,9 +33,9 @@ const HOSTS: ReservationId = ReservationId(0x5f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_
 const SLOTS: ReservationId = ReservationId(0x6f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_91a2);
 const LEASE: LeaseId = LeaseId(0x7f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_91a3);
 
-/// Walks the first of two hosts through all that can be done to it. `boot` starts a server there, of the project if the lease
-/// has the host and preemptible otherwise, and says which; `meanwhile` lets time pass, and does to images what a
-/// hypervisor does.
+/// Takes the first of two hosts through everything that can be done to it. `boot` starts a server there and
+/// returns its identifier. The server belongs to the lease's project if the lease holds the host, and is
+/// preemptible otherwise. `meanwhile` lets time pass, and does to images what a hypervisor does.
 async fn walk(
     fleet: &dyn Fleet,
     [host, other]: [HostId; 2],
@@ -125,7 +126,7 @@ async fn walk(
     assert!(fleet.observe(&[host].into(), &[]).await.expect("an answer").hosts.is_empty());
 }
 
-/// A server that answers with a function, and logs in everybody as that user.
+/// A server that answers with a function, and logs in every client as that user.
 async fn serve<F, A>(user: String, answer: F) -> String
 where
     F: Fn(Exchange) -> A + Clone + Send + Sync + 'static,
@@ -211,7 +212,7 @@ async fn the_driver_walks_through_a_recorded_cloud() {
     walk(&fleet, hosts, recording["project"].as_str().expect("a project"), booted, async || {}).await;
 }
 
-/// What a request is about, without whom: `POST /compute/servers/*/action os-stop`.
+/// The kind of a request, without identifiers: `POST /compute/servers/*/action os-stop`.
 fn kind(exchange: &Exchange) -> String {
     let (path, query) = exchange.path.split_once('?').unwrap_or((&exchange.path, ""));
     let part = |part: &str| {
@@ -227,9 +228,9 @@ fn kind(exchange: &Exchange) -> String {
     format!("{} {} {} {action} {}", exchange.method, path.join("/"), names.join("&"), exchange.status)
 }
 
-/// What the stand-in answers and the cloud does not, if anything.
+/// The first part of the stand-in's answer that the cloud's answers don't have.
 fn strange(place: &str, ours: &Value, theirs: &[&Value]) -> Option<String> {
-    /// Whose keys are names that somebody has chosen.
+    /// Objects whose keys are chosen names.
     const CHOSEN: [&str; 5] = ["metadata", "allocations", "inventories", "extra_specs", "cpu_info"];
     let theirs: Vec<&Value> = theirs.iter().copied().filter(|value| !value.is_null()).collect();
     match ours {
@@ -261,7 +262,7 @@ async fn the_stand_in_answers_as_the_cloud_did() {
         recorded.entry(kind(&exchange)).or_default().push(exchange);
     }
     let cloud = Standin::start(2).await;
-    // As in the recording, the service's own project has the lease.
+    // As in the recording, the lease belongs to the service's own project.
     let boot = async |holder: Option<ReservationId>| {
         let project = if holder.is_some() { "p1" } else { "another" };
         cloud.state().boot("host1", project, holder.is_none())
@@ -307,7 +308,7 @@ async fn a_real_cloud_is_walked_through_and_recorded() {
     let machines = fleet::Inventory::machines(&fleet).await.expect("machines");
     let [machine, other] = &machines[..2] else { panic!("too few machines") };
     exchanges.lock().expect("no panic").clear();
-    // A driver that knows nothing, so that the recording has all that it asks.
+    // A driver without memory, so that the recording includes all of its requests.
     let (fleet, booted) = (crate::standin::driver(&url), Mutex::new(Vec::new()));
     let boot = async |holder: Option<ReservationId>| {
         let zone = holder.map_or_else(|| "nova".to_owned(), |reservation| format!("blazar_{reservation}"));

@@ -1,4 +1,4 @@
-//! What a round costs, and what it sees.
+//! Cost and results of a round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::handing_over::adopt;
 use crate::promises::guest;
 use crate::standin::{FAILED_AFTER, FREE_POOL, Standin};
 
-/// As many calls as a round may need.
+/// Maximum number of requests of a round.
 const MOST_CALLS: usize = 20;
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn a_round_over_a_thousand_hosts_with_ten_thousand_servers_is_a_few_lists(
         }
     }
     let hosts: BTreeSet<HostId> = (1..=1000).map(HostId).collect();
-    // Hosts that are seen for the first time are looked up in Placement, once.
+    // Hosts that are seen for the first time are looked up in Placement once.
     fleet.survey(&hosts, &[]).await.expect("an answer");
     cloud.exchanges();
     let (machines, observed) = fleet.survey(&hosts, &[]).await.expect("an answer");
@@ -44,7 +44,7 @@ async fn a_round_over_a_thousand_hosts_with_ten_thousand_servers_is_a_few_lists(
     assert_eq!((machines.len(), observed.hosts.len()), (1000, 1000));
     assert_eq!(observed.hosts.values().map(|host| host.guests.len()).sum::<usize>(), 10_000);
     assert!(machines.iter().all(|machine| machine.guests.len() == 10));
-    // What a step changed is looked at with as few calls however many hosts there are.
+    // Looking at the hosts that a step has changed takes this few requests in a cloud of any size.
     let few: BTreeSet<HostId> = [HostId(1), HostId(500)].into();
     assert_eq!(fleet.observe(&few, &[]).await.expect("an answer").hosts.len(), 2);
     assert_eq!(cloud.exchanges().len(), 4);
@@ -73,7 +73,7 @@ async fn what_placement_says_of_a_host_is_read_again_when_somebody_looks_closely
     assert!(has(7).await);
     let asked = cloud.exchanges().into_iter().filter(|asked| asked.path.starts_with("/placement/"));
     assert_eq!(asked.count(), 3, "a list, and both of the host that has changed");
-    // Whoever adds a host gets it as it is.
+    // Adopting a host reads its current data.
     change("host8");
     assert!(!has(8).await);
     assert_eq!(adopt(&fleet, HostId(8)).await, Ok(Outcome::Done));
@@ -143,7 +143,7 @@ async fn a_host_fails_that_alone_does_not_report_for_a_while_and_none_when_the_c
     assert_eq!(health().await, [works, works, unclear], "they come back one after the other");
     up([true; 3]);
     assert_eq!(health().await, [works; 3]);
-    // What an operator says is believed at once.
+    // Changes by an operator count at once.
     up([true, true, false]);
     cloud.state().host("host3").forced_down = true;
     cloud.state().host("host2").enabled = false;

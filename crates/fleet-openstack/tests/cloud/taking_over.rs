@@ -1,4 +1,5 @@
-//! Reservations that Blazar has made: what the driver makes, without the keys by which it knows it.
+//! Reservations that Blazar has made. They are the driver's own objects without the keys by which it
+//! recognizes them.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use crate::standin::{Standin, State};
 const TWO: HostId = HostId(2);
 const ROOM: ReservationId = ReservationId(0xb2);
 
-/// A cloud with a lease of a host and one of room on another, of which a third has nothing.
+/// A cloud with a lease of one host, a lease of slots on another, and a third host without leases.
 async fn leased() -> Standin {
     let cloud = Standin::start(3).await;
     let fleet = cloud.fleet();
@@ -28,7 +29,7 @@ async fn leased() -> Standin {
     cloud
 }
 
-/// Takes our keys away, as if Blazar had made it all.
+/// Removes our keys, as if Blazar had made everything.
 fn as_of_blazar(state: &mut State) {
     for aggregate in state.aggregates.values_mut() {
         aggregate.metadata.retain(|key, _| !key.starts_with("allot:") && key != "filter_lease_id");
@@ -81,7 +82,7 @@ async fn what_blazar_has_made_becomes_what_the_driver_makes_and_back() {
     assert_eq!(seen(&fleet, ONE).await.place, Place::Held(MINE));
     let room = seen(&fleet, TWO).await;
     assert_eq!((room.place, room.slots), (Place::FreePool, BTreeMap::from([(ROOM, 3)])));
-    // The service notes besides for which store the cloud is changed.
+    // The service also notes the store whose services change the cloud.
     let keeper = fleet::Keeper { store: "a".to_owned(), fence: 0 };
     fleet::Inventory::set_keeper(&fleet, keeper).await.expect("noted");
     fleet.give_back(&traces).await.expect("done");
@@ -121,7 +122,7 @@ async fn what_blazar_says_and_the_cloud_does_not_show_is_named() {
     let said = traces.differences.join("; ");
     assert!(said.contains("host host9 is number 1 in Blazar, and in Nova that is host1"), "{said}");
     assert!(said.contains("host host44 has number 44 in Blazar, and Nova has none such"), "{said}");
-    // A lease of Blazar's that is not among them.
+    // One of Blazar's leases isn't among them.
     let said = differences(&fleet, &reservations()[..1]).await;
     assert!(said.contains("is of a reservation that is not among those that were read"), "{said}");
     assert!(said.contains("host host1 is not leased now, and not in the aggregate freepool"), "{said}");

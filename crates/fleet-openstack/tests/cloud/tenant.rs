@@ -1,4 +1,4 @@
-//! A fence that is Nova's own isolation of tenants: what its options and its filter let each project use.
+//! Nova's tenant isolation as a fence: the hosts that its options and its filter let each project use.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ fn tenant() -> Fence {
     Fence::Tenant { preemptible: [SPOT.to_owned()].into() }
 }
 
-/// A cloud with two hosts of the free pool, in which its owner, somebody else and whoever has preemptible servers look for
-/// hosts all the time.
+/// A cloud with two hosts in the free pool. The lease's owner, another project and the project with
+/// preemptible servers look for hosts all the time.
 async fn watched() -> Standin {
     let cloud = Standin::with(2, tenant()).await;
     let fleet = cloud.fleet();
@@ -29,7 +29,7 @@ async fn watched() -> Standin {
     cloud
 }
 
-/// Who may use the host now, by Nova's options and by its filter.
+/// Projects that can use the host now, by Nova's options and by its filter.
 fn users(cloud: &Standin, host: &str) -> [Vec<&'static str>; 2] {
     let state = cloud.state();
     [Isolation::Options, Isolation::Filter].map(|by| {
@@ -96,7 +96,7 @@ async fn the_owner_gets_in_although_nova_does_not_tell_placement() {
     done(&fleet, &handover(ONE)).await;
     assert_eq!(users(&cloud, "host1"), [["mine"]; 2]);
     done(&fleet, &[Action::Grant(TWO, ReservationId(0xb2), 1)]).await;
-    // Nova would have told Placement of the free pool as well.
+    // Nova would have told Placement about the free pool as well.
     assert_eq!(users(&cloud, "host2")[1], ["mine", SPOT]);
     assert!(users(&cloud, "host2")[0].contains(&"mine"));
 }

@@ -1,4 +1,5 @@
-//! A fence of isolated aggregates: which traits let a server on which host, and the flavors that require them.
+//! Isolated aggregates as a fence: the traits that admit a server to a host, and the flavors that require
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
@@ -34,7 +35,7 @@ async fn two_hosts() -> Standin {
     cloud
 }
 
-/// Prepares the reservation as one of hosts.
+/// Prepares the reservation as a host reservation.
 async fn prepare_hosts(fleet: &dyn Fleet) -> Result<Outcome, FleetError> {
     static CLAIMS: AtomicU64 = AtomicU64::new(1 << 32);
     let action = Action::Prepare(MINE);
@@ -46,7 +47,7 @@ async fn prepare_hosts(fleet: &dyn Fleet) -> Result<Outcome, FleetError> {
     perform(fleet, action, About::default(), &key).await
 }
 
-/// The trait that the flavor for servers on the hosts of the lease requires.
+/// The trait required by the flavor for servers on the lease's hosts.
 fn of_lease(cloud: &Standin) -> String {
     let state = cloud.state();
     let specs = &state.specs[&format!("{MINE}.small")];
@@ -175,14 +176,14 @@ async fn flavors_are_those_that_are_named_and_one_that_is_not_there_is_said() {
     assert_eq!(prepare_hosts(&other).await, Err(FleetError::Refused(why)));
 }
 
-/// A cloud in which images and volumes mark servers too, and its only host, which is in the free pool.
+/// A cloud in which images and volumes also mark servers. Its only host is in the free pool.
 async fn marked_by_image() -> Standin {
     let cloud = Standin::with(1, Fence::Traits { flavors: Vec::new(), images: true }).await;
     assert_eq!(adopt(&cloud.fleet(), ONE).await, Ok(Outcome::Done));
     cloud
 }
 
-/// Whose the servers on the host are.
+/// Owners of the servers on the host.
 async fn owners(fleet: &dyn Fleet) -> BTreeMap<GuestId, GuestOwner> {
     seen(fleet, ONE).await.guests.into_iter().map(|guest| (guest.id, guest.owner)).collect()
 }
@@ -214,7 +215,7 @@ async fn servers_on_hosts_of_a_lease_and_those_that_stay_after_it_are_not_preemp
     assert_eq!((seen(&fleet, ONE).await.place, owners(&fleet).await), (Place::FreePool, expected));
     let refused = step(&fleet, Action::DeleteGuest(ONE, other)).await;
     assert!(matches!(refused, Err(FleetError::Refused(_))), "{refused:?}");
-    // The same after a lease of instances.
+    // The same after an instance lease.
     let cloud = marked_by_image().await;
     let fleet = cloud.fleet();
     done(&fleet, &[Action::Grant(ONE, MINE, 2)]).await;
@@ -237,7 +238,8 @@ async fn a_server_that_was_on_its_way_to_a_host_when_that_was_added_is_not_preem
         let state = cloud.state();
         assert!(state.pools("host1").is_empty() && state.servers.len() == 1);
     }
-    // The same of one that was out of the free pool for a while: any server could have come.
+    // The same for a host that was out of the free pool for a while, since any server could have been started
+    // on it.
     let cloud = marked_by_image().await;
     cloud.state().boot("host1", "another", false);
     assert_eq!(cloud.fleet().abandon(ONE).await, Ok(Outcome::Done));

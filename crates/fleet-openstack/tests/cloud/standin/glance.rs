@@ -1,14 +1,13 @@
-//! Glance, as far as the driver asks it.
+//! The part of Glance that the driver uses.
 
 use serde_json::{Value, json};
 
 use super::state::{State, uuid};
 use super::{Asked, Reply};
 
-/// The property that says what an image was made for.
+/// Image property that identifies what an image was made for.
 const MADE_FOR: &str = "allot_made_for";
 
-/// An image.
 #[derive(Clone, Debug)]
 pub struct Image {
     pub name: String,
@@ -16,11 +15,11 @@ pub struct Image {
     pub status: &'static str,
     pub visibility: String,
     pub made_for: String,
-    /// It becomes active when it has been listed so many times more; never if none.
+    /// Number of further listings until the image becomes active. `None`: never.
     pub looks: Option<usize>,
 }
 
-/// What Nova makes of a server, in the project of who asks.
+/// Nova's image of a server, in the project of the requesting user.
 pub fn create(state: &mut State, wanted: &Value) -> String {
     let id = uuid(state.number());
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

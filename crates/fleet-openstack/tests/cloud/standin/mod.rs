@@ -1,5 +1,5 @@
-//! A cloud in memory: Keystone's login, and of Nova, Placement, Neutron and Glance what the driver asks. The test `recorded`
-//! holds its answers against those of a real cloud.
+//! A cloud in memory: Keystone's login, and the parts of Nova, Placement, Neutron and Glance that the driver
+//! uses. The test `recorded` compares its answers with those of a real cloud.
 
 mod glance;
 pub mod migrations;
@@ -30,11 +30,11 @@ pub use self::migrations::{Confirmations, Migration};
 pub use self::neutron::NETWORK;
 pub use self::state::{Aggregate, FREE_POOL, Isolation, Provider, State};
 
-/// A request, and what was answered.
+/// A request and its answer.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub method: String,
-    /// With the query, below the service's address, and before it the service.
+    /// Name of the service, then the path below the service's address, then the query.
     pub path: String,
     pub version: String,
     pub body: Value,
@@ -45,19 +45,19 @@ pub struct Exchange {
 /// A request as handlers see it.
 pub struct Asked<'a> {
     pub method: &'a Method,
-    /// The parts of the path below the service's address.
+    /// Parts of the path below the service's address.
     pub path: Vec<&'a str>,
     pub query: BTreeMap<String, String>,
-    /// The same, with what is said several times.
+    /// The query, with repeated keys.
     pub pairs: Vec<(String, String)>,
     pub version: &'a str,
     pub body: Value,
 }
 
-/// What is answered.
+/// Status and body of an answer.
 pub type Reply = (u16, Value);
 
-/// Requests that are not served: how often, and which.
+/// Requests that aren't served: their number, and a pattern for them.
 #[derive(Clone, Debug)]
 struct Fault {
     method: Method,
@@ -67,18 +67,18 @@ struct Fault {
     effect: Effect,
 }
 
-/// What becomes of a request that a fault hits.
+/// Effect of a fault on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
-    /// Nothing is done.
+    /// The request isn't served.
     Broken,
-    /// It is done, and only the answer is lost.
+    /// The request is served, but its answer is lost.
     AnswerLost,
-    /// It is served: the fault is one for a request after it.
+    /// The request is served. The fault is meant for a later one.
     None,
 }
 
-/// A cloud.
+/// A cloud in memory.
 #[derive(Clone)]
 pub struct Standin {
     url: String,
@@ -89,12 +89,12 @@ pub struct Standin {
 }
 
 impl Standin {
-    /// A cloud with so many compute hosts, `host1` and so on, numbered from 1.
+    /// A cloud with this number of compute hosts, named `host1` and so on and numbered from 1.
     pub async fn start(hosts: u64) -> Self {
         Self::with(hosts, Fence::BlazarFilter).await
     }
 
-    /// The same, for drivers with that fence.
+    /// The same as `start`, for drivers with that fence.
     pub async fn with(hosts: u64, fence: Fence) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -105,17 +105,17 @@ impl Standin {
         this
     }
 
-    /// A driver that knows nothing yet.
+    /// A driver without memory.
     pub fn fleet(&self) -> OpenStackFleet {
         driver_with(&self.url, self.fence.clone())
     }
 
-    /// The same, by that clock.
+    /// A driver without memory that uses that clock.
     pub fn fleet_by(&self, clock: Arc<ManualClock>) -> OpenStackFleet {
         driver_by(&self.url, self.fence.clone(), clock)
     }
 
-    /// Hooks that switch its hosts: they ask the cloud itself.
+    /// Hooks that switch the cloud's hosts by requests to the cloud itself.
     pub fn power(&self) -> PowerHooks {
         let hook = |way: &str| json!({"webhook": format!("{}/power/{way}", self.url)});
         let hooks = json!({"hooks": {"on_power_on": hook("on"), "on_power_off": hook("off")}});
@@ -123,7 +123,7 @@ impl Standin {
         PowerHooks::new(&hooks).expect("hooks")
     }
 
-    /// The same with another fence.
+    /// A driver without memory that has another fence.
     pub fn fenced_by(&self, fence: Fence) -> OpenStackFleet {
         driver_with(&self.url, fence)
     }
@@ -132,12 +132,13 @@ impl Standin {
         self.state.lock().expect("no panic")
     }
 
-    /// The next requests of that method whose path has that part are answered with that status, so many of them.
+    /// The next `times` requests with that method and with `part` in their path are answered with that
+    /// status.
     pub fn fail(&self, method: Method, part: &str, status: u16, times: usize) {
         self.add_fault(Fault { method, part: part.to_owned(), status, left: times, effect: Effect::Broken });
     }
 
-    /// The same, and what is asked is done all the same.
+    /// The next such request is served, but its answer is lost.
     pub fn lose_answer(&self, method: Method, part: &str) {
         self.add_fault(Fault {
             method,
@@ -148,13 +149,14 @@ impl Standin {
         });
     }
 
-    /// So many requests of that kind are served before faults that are named later hit any.
+    /// Serves `times` requests of that kind before faults that are added later hit any.
     pub fn pass(&self, method: Method, part: &str, times: usize) {
         self.add_fault(Fault { method, part: part.to_owned(), status: 0, left: times, effect: Effect::None });
     }
 
-    /// Of requests like those, methods and paths, the one of that number fails once, or is served and its answer is lost; says
-    /// which one that is. Those of its kind before it are served.
+    /// Makes one request fail, or lose its answer, when requests like `asked` (methods and paths) are
+    /// repeated: that with this number. Serves earlier ones of its kind, and returns a description of the
+    /// request.
     pub fn break_request(&self, asked: &[(String, String)], number: usize, lost: bool) -> String {
         let (method, path) = &asked[number];
         let path = path.split('?').next().unwrap_or_default();
@@ -175,7 +177,7 @@ impl Standin {
         self.faults.lock().expect("no panic").push(fault);
     }
 
-    /// What was asked since the last time that this was asked.
+    /// Requests since the last call.
     pub fn exchanges(&self) -> Vec<Exchange> {
         std::mem::take(&mut *self.exchanges.lock().expect("no panic"))
     }
@@ -190,7 +192,7 @@ impl Standin {
     }
 }
 
-/// A driver that knows nothing yet, of the cloud there.
+/// A driver without memory for the cloud at that address.
 pub fn driver(url: &str) -> OpenStackFleet {
     driver_with(url, Fence::BlazarFilter)
 }
@@ -227,22 +229,22 @@ fn driver_by(url: &str, fence: Fence, clock: Arc<ManualClock>) -> OpenStackFleet
     OpenStackFleet::new(Arc::new(session), settings, clock)
 }
 
-/// Who the driver is to the stand-in.
+/// The driver's user ID in the stand-in.
 pub const OWN_USER: &str = "u1";
 
-/// How long Nova takes from its look at the database to its change of it.
+/// Time from Nova's read of the database to its write.
 const LATENCY: Duration = Duration::from_millis(2);
 
-/// How long a compute service is down before its host has failed.
+/// Time for which a compute service must be down before its host has failed.
 pub const FAILED_AFTER: SignedDuration = SignedDuration::from_mins(1);
 
-/// How long live migrations may take.
+/// Time limit for live migrations.
 pub const MIGRATION_TIME: SignedDuration = SignedDuration::from_mins(30);
 
-/// How long images may take.
+/// Time limit for images.
 pub const IMAGE_TIME: SignedDuration = SignedDuration::from_hours(1);
 
-/// What Keystone says of a token of that user there, with the catalog.
+/// Keystone's description of a token of that user, with the catalog.
 pub fn token(url: &str, user: &str) -> Value {
     let endpoints = |path: &str| json!([{"interface": "internal", "region_id": "RegionOne", "url": format!("{url}{path}")}]);
     json!({"token": {
@@ -301,7 +303,7 @@ async fn answer(
         state.watch();
         answer
     };
-    // Requests at the same time do not see what the others do.
+    // Concurrent requests don't see each other's changes.
     let found = match (*service, path) {
         ("compute", ["os-aggregates", id, "action"]) => {
             let found = cloud.state().as_found(id);

@@ -1,14 +1,13 @@
-//! Neutron, as far as the driver asks it.
+//! The part of Neutron that the driver uses.
 
 use serde_json::{Value, json};
 
 use super::state::{State, uuid};
 use super::{Asked, Reply};
 
-/// The external network. What projects take from it by themselves ends before the addresses that tests lease.
+/// The external network. Its allocation pool ends before the addresses that tests lease.
 pub const NETWORK: &str = "0e000000-0000-4000-8000-000000000001";
 
-/// A floating IP.
 #[derive(Clone, Debug)]
 pub struct FloatingIp {
     pub address: String,

@@ -1,4 +1,4 @@
-//! Nova, as far as the driver asks it.
+//! The part of Nova that the driver uses.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::migrations;
 use super::state::{Aggregate, Host, Server, State, uuid};
 use super::{Asked, Reply};
 
-/// Nova's limit.
+/// Nova's maximum number of entries per page.
 const PAGE: usize = 1000;
 
 pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
@@ -41,7 +41,7 @@ fn missing(what: &str) -> Reply {
     (404, json!({"itemNotFound": {"code": 404, "message": format!("{what}.")}}))
 }
 
-/// What cannot be done to a server as it is now.
+/// Answer to an action that isn't possible in the server's state.
 pub fn not_while(action: &str, server: &str, status: &str) -> Reply {
     conflict(&format!(
         "Cannot '{action}' instance {server} while it is in vm_state {}",
@@ -53,19 +53,19 @@ pub fn conflict(what: &str) -> Reply {
     (409, json!({"conflictingRequest": {"code": 409, "message": what}}))
 }
 
-/// Nova's answer to a request that another one overtakes with the same name.
+/// Nova's answer to a request that another one with the same name overtakes.
 pub fn duplicate() -> Reply {
     let message = "Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/ and attach the Nova API log if \
                    possible.\n<class 'oslo_db.exception.DBDuplicateEntry'>";
     (500, json!({"computeFault": {"code": 500, "message": message}}))
 }
 
-/// Whether a POST to that path creates something that Nova has only once.
+/// Whether a POST to that path creates something that must be unique.
 pub fn creates(path: &[&str]) -> bool {
     matches!(path, ["os-aggregates" | "flavors"] | ["flavors", _, "action"])
 }
 
-/// Whether it is there already.
+/// Whether the object that the POST creates already exists.
 pub fn exists(state: &State, path: &[&str], body: &Value) -> bool {
     match path {
         ["os-aggregates"] => {
@@ -149,7 +149,7 @@ fn create_aggregate(state: &mut State, wanted: &Value) -> Reply {
     let metadata = zone.iter().map(|zone| ("availability_zone".to_owned(), zone.clone())).collect();
     let made = Aggregate { name, zone, hosts: BTreeSet::new(), metadata };
     let mut answer = aggregate((&id, &made));
-    // The answer to this one request has neither.
+    // The answer to this request has neither of these.
     answer
         .as_object_mut()
         .expect("an object")
@@ -318,7 +318,7 @@ fn one_server(state: &mut State, method: &Method, id: &str, rest: &[&str], body:
             let image = super::glance::create(state, &body["createImage"]);
             (202, json!({"image_id": image}))
         }
-        // The token is the service's.
+        // The token belongs to the service.
         ("POST", ["action"]) if body.get("migrate").is_some() => {
             migrations::begin(state, id, body["migrate"]["host"].as_str().expect("a host"), super::OWN_USER)
         }
@@ -364,7 +364,7 @@ fn public_flavor(id: &str, specs: &Value) -> Value {
         "swap": 0, "os-flavor-access:is_public": true, "extra_specs": specs})
 }
 
-/// One with processors of its own. It is in no list.
+/// A flavor with dedicated CPUs. It isn't in any list.
 fn pinned() -> Value {
     json!({"id": "pinned", "name": "pinned", "vcpus": 4, "ram": 2048, "disk": 5, "OS-FLV-EXT-DATA:ephemeral": 2,
         "swap": 64, "os-flavor-access:is_public": true,

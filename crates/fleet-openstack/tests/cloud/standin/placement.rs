@@ -1,4 +1,4 @@
-//! Placement, as far as the driver asks it.
+//! The part of Placement that the driver uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,7 +93,7 @@ pub fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
     }
 }
 
-/// Whether a server has some of that class of the provider: one of a reservation, on the provider's host.
+/// Whether a server with a reservation's flavor on the provider's host uses that class.
 fn is_used(state: &State, provider: &str, class: &str) -> bool {
     let name = state.providers.get(provider).map(|provider| provider.name.as_str()).unwrap_or_default();
     let uses = |flavor: &str| {
@@ -164,7 +164,7 @@ fn one_inventory(provider: &mut Provider, asked: &Asked<'_>, class: &str) -> Rep
     };
     match asked.method.as_str() {
         "GET" if provider.inventories.contains_key(class) => told(provider),
-        // What is not there is made by a POST.
+        // An inventory that doesn't exist is created with POST.
         "PUT" if !provider.inventories.contains_key(class) => {
             error(400, "No inventory of that class found.", "placement.undefined_code")
         }
@@ -174,7 +174,7 @@ fn one_inventory(provider: &mut Provider, asked: &Asked<'_>, class: &str) -> Rep
             }
             let total = asked.body["total"].as_u64().unwrap_or_default();
             provider.inventories.insert(class.to_owned(), total);
-            // What is not said is as if it had never been said otherwise.
+            // Missing fields get their default values.
             let ratio = asked.body["allocation_ratio"].as_f64().unwrap_or(1.0);
             provider.ratios.insert(class.to_owned(), ratio);
             provider.generation += 1;

@@ -1,4 +1,4 @@
-//! What is in the cloud, and what tests do to it.
+//! State of the cloud, and changes that tests make to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use super::glance::Image;
 use super::migrations::{Confirmations, Migration};
 use super::neutron::FloatingIp;
 
-/// The free pool's aggregate, which nobody has made.
+/// The free pool's aggregate. It doesn't exist at the start.
 pub const FREE_POOL: &str = "freepool";
 
-/// A trait of every host, which Nova has made.
+/// A trait of every host, added by Nova.
 pub const COMPUTE_NODE: &str = "COMPUTE_NODE";
 
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Host {
     pub enabled: bool,
     pub reason: Option<String>,
     pub up: bool,
-    /// An operator says that it is down.
+    /// Whether an operator has declared it down.
     pub forced_down: bool,
 }
 
@@ -35,15 +35,14 @@ pub struct Server {
     pub host: String,
     pub project: String,
     pub status: &'static str,
-    /// What Nova is doing with it.
+    /// Nova's current task for it.
     pub task: Option<&'static str>,
     pub flavor: String,
-    /// The extra specs of its flavor.
     pub specs: BTreeMap<String, String>,
     pub preemptible: bool,
-    /// What a hint said about that.
+    /// The scheduler hint about that, if any.
     pub hinted: Option<bool>,
-    /// Nova says where it is; until then only Placement knows.
+    /// Whether Nova reports its host. Until then, only Placement knows it.
     pub listed: bool,
 }
 
@@ -51,73 +50,74 @@ pub struct Server {
 pub struct Provider {
     pub name: String,
     pub generation: u64,
-    /// How much there is of each class.
+    /// Total of each class.
     pub inventories: BTreeMap<String, u64>,
-    /// How far classes are over-committed; those that are not here are not.
+    /// Allocation ratios of classes. A class that isn't here has a ratio of 1.
     pub ratios: BTreeMap<String, f64>,
-    /// UUIDs of the aggregates that it is a member of.
+    /// UUIDs of the aggregates that it is in.
     pub aggregates: BTreeSet<String>,
     pub traits: BTreeSet<String>,
     pub root: bool,
 }
 
-/// Everything.
+/// The whole state.
 #[derive(Debug)]
 pub struct State {
     pub hosts: BTreeMap<String, Host>,
     pub aggregates: BTreeMap<u64, Aggregate>,
-    /// Which hosts were switched, and how.
+    /// Hosts that were switched, with the direction.
     pub switched: Vec<String>,
-    /// Which hosts schedulers take to be in aggregates.
+    /// Hosts of aggregates, as known to schedulers.
     told: BTreeMap<u64, BTreeSet<String>>,
     pub servers: BTreeMap<String, Server>,
-    /// Migrations, the oldest first. Of those of servers that run there are none, unless they take their time.
+    /// Migrations, oldest first. Live ones are included only while `live_migrations_hang`.
     pub migrations: Vec<Migration>,
-    /// They fail.
+    /// Whether cold migrations fail.
     pub migrations_fail: bool,
-    /// What comes of confirmations of moves.
+    /// Effect of confirmations of moves.
     pub confirmations: Confirmations,
-    /// Those that have begun are in no list yet, and do not get on.
+    /// Whether migrations that have begun are missing in lists and make no progress.
     pub migrations_late: bool,
-    /// Servers that run arrive nowhere.
+    /// Whether live migrations never end.
     pub live_migrations_hang: bool,
     /// By UUID.
     pub providers: BTreeMap<String, Provider>,
     pub classes: BTreeSet<String>,
     pub traits: BTreeSet<String>,
-    /// With the projects that may use each.
+    /// Projects that may use each flavor.
     pub flavors: BTreeMap<String, BTreeSet<String>>,
-    /// What these were made of.
+    /// The requests that created the flavors.
     pub sizes: BTreeMap<String, serde_json::Value>,
-    /// The extra specs of these.
+    /// Extra specs of the flavors.
     pub specs: BTreeMap<String, BTreeMap<String, String>>,
-    /// Server groups, with their names.
+    /// Names of server groups, by identifier.
     pub server_groups: BTreeMap<String, String>,
-    /// Floating IPs by identifier.
     pub floating_ips: BTreeMap<String, FloatingIp>,
-    /// Images by identifier.
     pub images: BTreeMap<String, Image>,
-    /// After how many looks an image is ready; never if none.
+    /// Number of looks after which an image is ready. `None`: never.
     pub image_looks: Option<usize>,
-    /// The service may not give images away.
+    /// Whether the service is forbidden to give images away.
     pub images_stay: bool,
-    /// Deleted servers stay for so many looks.
+    /// Number of looks for which deleted servers stay.
     pub slow_deletion: usize,
     pub next: u64,
-    /// Hosts that were once in a pool and were then seen in none.
+    /// Hosts that were in a pool and were later seen in none.
     pub left_open: BTreeSet<String>,
-    /// A server of that project is on its way to the next host that enters an aggregate, and lands there at once.
+    /// Project with a server on its way to the next host that enters an aggregate. The server arrives there
+    /// at once.
     pub arrives: Option<&'static str>,
-    /// Nova does not tell Placement when a host enters an aggregate.
+    /// Whether Nova fails to tell Placement that a host has entered an aggregate.
     pub forgets_placement: bool,
-    /// Projects that look for a host after every request, and what each of Nova's options has ever let each of them use.
+    /// Projects that look for a host after every request, and the hosts that each of Nova's options has ever
+    /// let each of them use.
     pub watched: Vec<&'static str>,
     pub let_in: BTreeSet<(Isolation, String, &'static str)>,
-    /// Whether isolated aggregates have ever let a server that requires no trait on a host that is in some.
+    /// Whether isolated aggregates have ever admitted a server without required traits to a host that is in
+    /// one of them.
     pub plain_let_in: bool,
 }
 
-/// Nova's ways to isolate tenants.
+/// Nova's mechanisms for tenant isolation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isolation {
     /// `limit_tenants_to_placement_aggregate` with `placement_aggregate_required_for_tenants`.
@@ -126,7 +126,6 @@ pub enum Isolation {
     Filter,
 }
 
-/// A UUID.
 pub fn uuid(number: u64) -> String {
     format!("{number:08x}-0000-4000-8000-000000000000")
 }
@@ -180,7 +179,7 @@ impl State {
         }
     }
 
-    /// A host is switched, as a hook asks for it.
+    /// Switches a host, as requested by a hook.
     pub fn switch(&mut self, on: bool, asked: &serde_json::Value) -> super::Reply {
         let name = asked["host_name"].as_str().expect("a host");
         self.switched.push(format!("{name} {}", if on { "on" } else { "off" }));
@@ -188,13 +187,14 @@ impl State {
         (200, serde_json::Value::Null)
     }
 
-    /// The hosts of an aggregate, as a request that is to change it finds them.
+    /// The hosts of an aggregate, as seen by a request that will change it.
     pub fn as_found(&self, id: &str) -> Option<(u64, BTreeSet<String>)> {
         let id = id.parse().ok()?;
         Some((id, self.aggregates.get(&id)?.hosts.clone()))
     }
 
-    /// A request that has found these hosts in an aggregate has changed it: schedulers are told what it makes of that.
+    /// Tells schedulers the result of a request that has found these hosts in an aggregate and has changed
+    /// it.
     pub fn tell(&mut self, id: u64, mut hosts: BTreeSet<String>, body: &serde_json::Value) {
         if let Some(host) = body["add_host"]["host"].as_str() {
             hosts.insert(host.to_owned());
@@ -204,7 +204,7 @@ impl State {
         self.told.insert(id, hosts);
     }
 
-    /// Aggregates of which schedulers know other hosts than there are in them.
+    /// Names of the aggregates whose hosts schedulers don't know correctly.
     pub fn wrongly_told(&self) -> Vec<String> {
         let wrong = |id: &u64, pool: &Aggregate| self.told.get(id).is_some_and(|told| *told != pool.hosts);
         self.aggregates
@@ -214,7 +214,7 @@ impl State {
             .collect()
     }
 
-    /// An operator makes an aggregate.
+    /// Creates an aggregate as an operator would.
     pub fn add_aggregate(&mut self, name: &str, zone: Option<&str>) -> u64 {
         let id = self.number();
         let made = Aggregate {
@@ -232,7 +232,7 @@ impl State {
         self.next
     }
 
-    /// A server runs on that host, past any scheduler.
+    /// Starts a server on that host, bypassing the scheduler.
     pub fn boot(&mut self, host: &str, project: &str, preemptible: bool) -> String {
         let id = uuid(self.number());
         let flavor = if preemptible { "preempt" } else { "small" }.to_owned();
@@ -255,25 +255,25 @@ impl State {
         self.hosts.get_mut(name).expect("a host")
     }
 
-    /// The names of the aggregates that a host is in.
+    /// Names of the aggregates that a host is in.
     pub fn pools(&self, host: &str) -> Vec<String> {
         let pools = self.aggregates.values().filter(|pool| pool.hosts.contains(host));
         pools.map(|pool| pool.name.clone()).collect()
     }
 
-    /// How far a host's CPUs and memory are over-committed.
+    /// Allocation ratios of a host's CPUs and memory.
     pub fn ratios(&mut self, host: &str) -> [f64; 2] {
         let provider = self.provider_of(host);
         ["VCPU", "MEMORY_MB"].map(|class| provider.ratios.get(class).copied().unwrap_or(1.0))
     }
 
-    /// The provider of a host.
+    /// The root provider of a host.
     pub fn provider_of(&mut self, host: &str) -> &mut Provider {
         let mut providers = self.providers.values_mut();
         providers.find(|provider| provider.name == host && provider.root).expect("a provider")
     }
 
-    /// Whether one of Nova's ways to isolate tenants lets a project's servers on a host.
+    /// Whether a mechanism for tenant isolation lets a project's servers on a host.
     pub fn lets_in(&self, by: Isolation, host: &str, project: &str) -> bool {
         let tenants = |pool: &Aggregate| {
             let isolating = pool.metadata.iter().filter(|(key, _)| key.starts_with("filter_tenant_id"));
@@ -284,7 +284,7 @@ impl State {
         }
         match by {
             Isolation::Options => {
-                // Nova takes any value of an aggregate that has any such key.
+                // Nova accepts any value in an aggregate that has any such key.
                 let own = self.aggregates.iter().filter(|(_, pool)| {
                     pool.metadata.values().any(|value| value == project) && !tenants(pool).is_empty()
                 });
@@ -300,7 +300,7 @@ impl State {
         }
     }
 
-    /// Whether isolated aggregates let a server on a host that requires these traits.
+    /// Whether isolated aggregates admit a server that requires these traits to a host.
     pub fn admits(&self, host: &str, required: &[&str]) -> bool {
         let provider = self.providers.values().find(|provider| provider.name == host).expect("a provider");
         let of = self.aggregates.iter().filter(|(id, _)| provider.aggregates.contains(&uuid(**id)));
@@ -311,7 +311,7 @@ impl State {
             && isolating.all(|name| required.contains(&name))
     }
 
-    /// Notes who is let in where.
+    /// Records the projects that are admitted to each host.
     pub fn watch(&mut self) {
         let mut pooled = self.aggregates.values().flat_map(|pool| &pool.hosts);
         self.plain_let_in |= pooled.any(|host| self.admits(host, &[]));
