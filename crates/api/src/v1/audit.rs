@@ -1,4 +1,4 @@
-//! Who did what. Not in Blazar, which has it in its log only.
+//! The audit trail: users and their changes. Blazar has these only in its log.
 
 use serde::{Deserialize, Serialize};
 use store::AuditRecord;
@@ -25,7 +25,6 @@ pub struct AuditEntry {
 }
 
 impl AuditEntry {
-    /// The record of that number.
     pub fn new(number: u64, record: AuditRecord) -> Self {
         Self {
             number,

@@ -1,4 +1,4 @@
-//! How much is free when, in answers. Not in Blazar.
+//! Availability over time, in answers. Not in Blazar.
 
 use jiff::Timestamp;
 use leases::admission;
@@ -60,7 +60,7 @@ impl From<&Window> for Span {
 }
 
 impl Availability {
-    /// Of what there is of that type within a window.
+    /// Availability of a resource type within a window.
     pub fn new(
         resource_type: &str,
         within: &Window,
@@ -107,7 +107,7 @@ pub struct FlavorStep {
 }
 
 impl FlavorAvailability {
-    /// Of that flavor. What lasts less than a minute is left out.
+    /// Availability of a flavor. Steps of less than a minute are omitted.
     pub fn new(flavor_id: String, found: &admission::Availability) -> Self {
         let steps = found.steps.iter().map(|(window, free)| FlavorStep {
             start: to_the_minute(window.start()),

@@ -1,5 +1,5 @@
-//! The bodies of requests as clients may write them, for the document and for clients of our own. What is read
-//! beyond that, for clients that are sloppier, is up to the readers ([`super::LeaseRequest`] and so on).
+//! Bodies of requests and answers in the form that the document describes, also for clients of our own. The
+//! readers ([`super::LeaseRequest`] and so on) also accept other forms from sloppier clients.
 
 mod instance;
 mod lease;
@@ -472,7 +472,6 @@ pub struct FlavorCreate {
     /// Its identifier; made up if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Its name.
     pub name: String,
     /// Virtual CPUs.
     #[schema(minimum = 1)]

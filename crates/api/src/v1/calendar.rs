@@ -1,4 +1,4 @@
-//! Who has which hosts when, in answers. Not in Blazar.
+//! The calendar of hosts and their leases, in answers. Not in Blazar.
 
 use std::borrow::Cow;
 
@@ -94,7 +94,6 @@ pub struct CalendarBar {
 pub struct CalendarLease {
     /// Its identifier.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// The project it belongs to.
     pub project_id: String,
@@ -111,7 +110,7 @@ pub struct CalendarLease {
 }
 
 impl CalendarLease {
-    /// The lease, as somebody sees it whose it is or not.
+    /// The lease in a calendar. `mine`: it is the reader's own.
     pub fn of(record: &LeaseRecord, mine: bool) -> Self {
         let lease = &record.lease;
         Self {
@@ -127,7 +126,7 @@ impl CalendarLease {
 }
 
 impl Calendar {
-    /// An empty part for a window.
+    /// A calendar of that window, still without hosts and leases.
     pub fn new(within: &Window, now: Timestamp, revision: String) -> Self {
         Self {
             start: within.start().to_string(),

@@ -1,4 +1,4 @@
-//! Dates, of which there are four forms: of a lease, of a record, of a request, and of fields that Blazar doesn't have.
+//! Dates in four forms: of leases, of records, of requests, and of fields that Blazar doesn't have.
 
 use jiff::civil::{DateTime, Time};
 use jiff::fmt::temporal::{DateTimePrinter, Pieces};
@@ -10,24 +10,25 @@ use super::error::RequestError;
 use super::limits::Limits;
 use super::python;
 
-/// Writes dates with microseconds. Lists are full of dates, and `strftime` reads its format each time.
+/// Writes dates with microseconds. Lists have many dates, and `strftime` would parse its format for each of
+/// them.
 const MICROSECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 
-/// Leaves out fractions of seconds.
+/// Writes times without fractions of seconds.
 const SECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(0));
 
-/// The instant as leases and events show it: always microseconds, no zone, UTC (API-lease).
+/// The date of a lease or an event: always with microseconds, without a zone, in UTC (API-lease).
 pub fn date(instant: Timestamp) -> String {
     MICROSECONDS.datetime_to_string(&TimeZone::UTC.to_datetime(instant))
 }
 
-/// The instant as records show when they were made: to the second (API-lease, API-clients).
+/// The time at which a record was made, to the second (API-lease, API-clients).
 pub fn created_at(instant: Timestamp) -> String {
     instant.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// The instant in fields that Blazar doesn't have: RFC 3339 in UTC, `2030-01-02T10:00:00Z`, with a fraction of a second if
-/// the instant has one.
+/// An instant in a field that Blazar doesn't have: RFC 3339 in UTC, `2030-01-02T10:00:00Z`, with a fraction
+/// of a second if the instant has one.
 pub fn rfc_3339(instant: Timestamp) -> String {
     instant.to_string()
 }
@@ -37,29 +38,27 @@ pub(crate) fn rfc_3339_seconds(instant: Timestamp) -> String {
     SECONDS.timestamp_to_string(&instant)
 }
 
-/// The beginning of the minute: dates of requests have no seconds, so `now` has none either.
+/// The start of the minute. Dates of requests have no seconds, so `now` has none either.
 pub fn minute(instant: Timestamp) -> Timestamp {
     let into = SignedDuration::from_secs(instant.as_second().rem_euclid(60))
         + SignedDuration::from_nanos(i64::from(instant.subsec_nanosecond()));
     instant.checked_sub(into).unwrap_or(instant)
 }
 
-/// Which dates a request may name.
+/// Dates that a request may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dates {
-    /// The present.
     pub now: Timestamp,
-    /// The last.
+    /// The latest allowed date.
     latest: Timestamp,
 }
 
 impl Dates {
-    /// Those that these limits allow at that time.
     pub fn new(now: Timestamp, limits: &Limits) -> Self {
         Self { now, latest: limits.latest(now) }
     }
 
-    /// Refuses an instant that is later than dates can be.
+    /// Rejects an instant after the latest allowed date.
     pub fn check(&self, parameter: &'static str, instant: Timestamp) -> Result<(), RequestError> {
         if instant <= self.latest { Ok(()) } else { Err(self.too_late(parameter, to_the_minute(instant))) }
     }
@@ -69,7 +68,7 @@ impl Dates {
     }
 }
 
-/// The instant as requests and messages have it, without its seconds.
+/// The instant in the form of requests and messages, without seconds.
 pub(crate) fn to_the_minute(instant: Timestamp) -> String {
     instant.strftime("%Y-%m-%d %H:%M").to_string()
 }
@@ -77,17 +76,16 @@ pub(crate) fn to_the_minute(instant: Timestamp) -> String {
 /// A date as it is written, with its seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// That instant.
     At(Timestamp),
-    /// A date that the calendar has, and later than any instant.
+    /// A valid date in the calendar that is later than any instant.
     Beyond,
 }
 
-/// Reads a date in one of the forms that answers have, or of RFC 3339: `2030-01-02 10:00`, `2030-01-02T10:00:00.000000`,
-/// `2030-01-02T10:00:00+02:00`, `2030-01-02`. Without an offset it is UTC; without a time it is midnight. Nothing if it is
-/// none of these.
+/// Reads a date in one of the forms of answers, or in RFC 3339: `2030-01-02 10:00`,
+/// `2030-01-02T10:00:00.000000`, `2030-01-02T10:00:00+02:00`, `2030-01-02`. Without an offset it is UTC;
+/// without a time it is midnight. `None` for any other text.
 pub fn read_written(text: &str) -> Option<Written> {
-    // A sign would be read as that of the year.
+    // A sign would be read as part of the year.
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
@@ -101,8 +99,8 @@ pub fn read_written(text: &str) -> Option<Written> {
     Some(offset.to_timestamp(civil).map_or(Written::Beyond, Written::At))
 }
 
-/// The date of a request in the field of that name: `now`, or one that [`read_written`] reads. Dates of requests have
-/// whole minutes: `now` is the beginning of the current minute, and seconds are left out.
+/// Reads the date in that field of a request: `now`, or any form that [`read_written`] accepts. Dates of
+/// requests are whole minutes: `now` is the start of the current minute, and seconds are dropped.
 pub(crate) fn read_date(
     parameter: &'static str,
     value: &Value,
@@ -111,8 +109,8 @@ pub(crate) fn read_date(
     read_instant(parameter, value, dates).map(minute)
 }
 
-/// The same for a date that there may be already: one that is sent as it is keeps its seconds, so that whoever sends
-/// back what was answered changes nothing.
+/// Reads the new value of a date. A value that equals `present` keeps its seconds, so a client that sends
+/// back an answer changes nothing.
 pub(crate) fn read_date_beside(
     present: Timestamp,
     parameter: &'static str,

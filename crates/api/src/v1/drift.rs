@@ -1,4 +1,4 @@
-//! Differences between what is stored and what the fleet shows. Not in Blazar.
+//! Differences between the store and the fleet. Not in Blazar.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

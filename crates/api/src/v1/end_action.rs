@@ -1,11 +1,11 @@
-//! What becomes of guests at the end of a lease, in requests and answers.
+//! End actions, which decide about guests at the end of a lease, in requests and answers.
 
 use leases::lease::EndAction;
 use serde_json::Value;
 
 use super::error::RequestError;
 
-/// What becomes of guests at the end, as requests and answers call it.
+/// Names of end actions in requests and answers.
 const END_ACTIONS: [(&str, EndAction); 4] = [
     ("delete", EndAction::DeleteGuests),
     ("keep", EndAction::KeepGuests),
@@ -13,7 +13,6 @@ const END_ACTIONS: [(&str, EndAction); 4] = [
     ("migrate", EndAction::MoveGuests),
 ];
 
-/// What becomes of guests at the end, by what it is called.
 pub fn end_action_from_name(name: &str) -> Option<EndAction> {
     END_ACTIONS.into_iter().find(|(known, _)| *known == name).map(|(_, action)| action)
 }

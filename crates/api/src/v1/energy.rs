@@ -1,4 +1,4 @@
-//! Saving power in answers (EN). Not in Blazar.
+//! Power saving in answers (EN). Not in Blazar.
 
 use leases::energy;
 use leases::free_pool::FreePool;
@@ -10,12 +10,12 @@ use utoipa::ToSchema;
 use super::error::RequestError;
 use super::lease_dates::read_duration;
 
-/// Milliwatt-seconds of a kilowatt-hour.
+/// Milliwatt-seconds in a kilowatt-hour.
 const KWH: f64 = 3.6e9;
 
 #[expect(clippy::cast_precision_loss, reason = "nobody meters so precisely")]
 fn kwh(milliwatt_seconds: u128) -> f64 {
-    // To a milliwatt-hour; more digits are noise.
+    // Rounded to a milliwatt-hour. More digits are noise.
     (milliwatt_seconds as f64 / KWH * 1e6).round() / 1e6
 }
 
@@ -142,7 +142,7 @@ fn shown(pool: FreePoolId) -> Option<String> {
 }
 
 impl EnergyPool {
-    /// What is planned for the pool of that name; `host` has the names of hosts.
+    /// The plan for a pool. `host` returns the name of a host.
     pub fn new(id: FreePoolId, pool: &str, plan: &energy::PoolPlan, host: impl Fn(HostId) -> String) -> Self {
         let rest = |rest: &energy::Rest| EnergyRest {
             host_id: rest.host.to_string(),
@@ -164,7 +164,7 @@ impl EnergyPool {
 }
 
 impl EnergyPoolReport {
-    /// What was saved in the pool, which has that name if it is still there.
+    /// Savings in a pool. `pool` is its name, if the pool still exists.
     pub fn new(id: FreePoolId, pool: Option<&str>, report: &energy::PoolReport) -> Self {
         Self {
             pool_id: shown(id),
@@ -187,13 +187,12 @@ impl EnergyPoolReport {
 
     /// The sum of a figure over pools.
     pub fn sum(reports: &[Self], of: fn(&Self) -> f64) -> f64 {
-        // From 0: the sum of no numbers is -0.
+        // Start at 0: the sum of no numbers is -0.
         (reports.iter().map(of).fold(0.0, std::ops::Add::add) * 1e6).round() / 1e6
     }
 }
 
 impl EnergyHost {
-    /// The power of a host of the pool of that name.
     pub fn new(
         host: &leases::host::Host,
         pool: &str,
@@ -218,7 +217,7 @@ impl EnergyHost {
     }
 }
 
-/// How far ahead is to be planned, from text such as `12h` or `7d`: a minute at least, a year at most.
+/// Reads the time to plan ahead from text such as `12h` or `7d`. It can be one minute to one year.
 pub fn horizon(text: &str) -> Result<jiff::SignedDuration, RequestError> {
     let field = "horizon";
     let horizon = read_duration(field, &Value::String(text.to_owned()))?;

@@ -1,4 +1,4 @@
-//! What is wrong with a request, in the words that clients know (API-create to API-hosts, API-texts).
+//! Errors in requests, in the words that clients know (API-create to API-hosts, API-texts).
 
 use jiff::SignedDuration;
 use leases::extra_specs::ExtraSpecError;
@@ -7,135 +7,123 @@ use leases::terms::TermsError;
 use leases::text::{Quoted, quoted_list};
 use thiserror::Error;
 
-/// Why a request cannot be read.
+/// Reason why a request can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
-    /// Something that must be there is not.
+    /// A required parameter is missing.
     #[error("Missing parameter {0}")]
     Missing(String),
     /// A value of the wrong type, or out of range.
     #[error("Malformed parameter {}", Quoted(.parameter))]
     Malformed {
-        /// Where.
         parameter: String,
-        /// What it should be.
+        /// Description of valid values that completes the sentence "it must be …".
         expected: &'static str,
     },
     /// Text that is too long.
     #[error("Malformed parameter {}: it has {size} characters and may have {most}", Quoted(.parameter))]
     TooLong {
-        /// Where.
         parameter: String,
-        /// How many characters it has.
+        /// Its length, characters.
         size: usize,
-        /// How many it may have.
+        /// The limit, characters.
         most: usize,
-        /// The operator's setting that says so, if one does.
+        /// The operator's setting for the limit. `None` if the limit is fixed.
         setting: Option<&'static str>,
     },
     /// A list or an object with too many entries.
     #[error("Malformed parameter {}: it has {size} entries and may have {most}", Quoted(.parameter))]
     TooMany {
-        /// Where.
         parameter: String,
-        /// How many entries it has.
         size: usize,
-        /// How many it may have.
+        /// The limit, characters.
         most: usize,
-        /// The operator's setting that says so.
+        /// The operator's setting for the limit.
         setting: &'static str,
     },
     /// A number that is too large.
     #[error("Malformed parameter {}: it is {value} and may be {most}", Quoted(.parameter))]
     TooLarge {
-        /// Where.
         parameter: String,
-        /// The number.
         value: String,
-        /// The largest that will do.
+        /// The largest accepted number.
         most: u64,
-        /// The operator's setting that says so.
+        /// The operator's setting for the limit.
         setting: &'static str,
     },
-    /// A date that is later than dates can be.
+    /// A date after the latest allowed one.
     #[error(
         "Malformed parameter {parameter}: {} is later than dates can be: {latest} at the latest",
         Quoted(.date)
     )]
     TooLate {
-        /// Which.
         parameter: &'static str,
-        /// The date.
         date: String,
-        /// The latest that will do.
+        /// The latest allowed date.
         latest: String,
     },
-    /// A character that a terminal obeys, or that changes how the text around it is shown.
+    /// A character that controls a terminal, or that changes how the text around it is shown.
     #[error("Malformed parameter {}: it has the control character U+{:04X}", Quoted(.parameter), u32::from(*.found))]
     ControlCharacter {
-        /// Where.
         parameter: String,
-        /// The first one.
+        /// The first such character.
         found: char,
     },
-    /// A field that a request cannot have: it is misspelt.
+    /// A field that requests don't have: it is misspelled.
     #[error("Unknown parameter {}", Quoted(.parameter))]
     Unknown {
-        /// Where.
         parameter: String,
-        /// What there can be.
+        /// Fields that are allowed there.
         known: Vec<&'static str>,
     },
-    /// A field that belongs to the service, with another value than the service's (W8).
+    /// A field that only the service sets, with another value than the service's (W8).
     #[error("Unknown parameter {}", Quoted(.0))]
     ReadOnly(String),
     /// A number that is too small.
     #[error("{parameter} must be >= {least}")]
     TooSmall {
-        /// Which.
         parameter: &'static str,
-        /// The smallest that will do.
+        /// The smallest accepted number.
         least: u32,
     },
-    /// An amount that is no number.
+    /// An amount that isn't an integer.
     #[error("{0} must be an integer")]
     NoInteger(&'static str),
-    /// An expression on hosts' properties that is none; in Python's notation, as Blazar shows it.
+    /// An invalid expression on properties of hosts, in Python's notation, as Blazar shows it.
     #[error("Malformed requirements {}", Quoted(.shown))]
     Requirements {
-        /// The expression.
         shown: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         why: String,
     },
-    /// A date that is none.
+    /// An invalid date.
     #[error("{} is an invalid date. Required format: %Y-%m-%d %H:%M", Quoted(.0))]
     Date(String),
-    /// A lease that would wait for its start for longer than it may.
+    /// A lease that would wait for its start for longer than this limit.
     #[error("timeout must be at most {0:#}")]
     TimeoutTooLong(SignedDuration),
-    /// An affinity that is none.
+    /// An invalid affinity.
     #[error("Malformed parameter affinity (must be a bool value or None)")]
     Affinity,
     /// An affinity of a flavor reservation.
     #[error("Affinity not supported yet")]
     AffinityOfFlavor,
-    /// A type that there is not.
+    /// An unknown resource type.
     #[error("The {} resource type is not supported", Quoted(.0))]
     ResourceType(String),
-    /// A reservation cannot become one of another type.
+    /// The type of a reservation can't be changed.
     #[error("resource_type cannot be updated")]
     ResourceTypeChanged,
-    /// The hints of a lease stay what they are.
+    /// The hints of a lease can't be changed.
     #[error("scheduler_hints cannot be updated")]
     HintsChanged,
-    /// The lease has no such reservations.
+    /// Reservations that the lease doesn't have.
     #[error("Please enter valid reservation IDs. Invalid reservation IDs are: {}", quoted_list(.0, ","))]
     ReservationIds(Vec<String>),
-    /// A flavor that there is not.
+    /// A flavor that doesn't exist.
     #[error("Flavor {} not found", Quoted(.0))]
     Flavor(String),
-    /// An address that is none.
+    /// An invalid IP address.
     #[error("IP address {} is invalid form.", Quoted(.0))]
     Address(String),
     /// A host without name or identifier.
@@ -150,16 +138,16 @@ pub enum RequestError {
     /// A change without anything to change.
     #[error("No data to update")]
     NothingToUpdate,
-    /// The body is no JSON.
+    /// A body that isn't JSON.
     #[error("Malformed JSON in the request body: {}", Quoted(.0))]
     Json(String),
-    /// Extra specs that mean nothing (CLS-06).
+    /// Invalid extra specs (CLS-06).
     #[error("Malformed extra_specs: {0}")]
     ExtraSpecs(#[from] ExtraSpecError),
-    /// Properties of an image that cannot be.
+    /// Invalid image properties.
     #[error("Malformed image_properties: {0}")]
     Image(#[from] ImageError),
-    /// A value that cannot be.
+    /// Invalid terms.
     #[error(transparent)]
     Terms(#[from] TermsError),
 }
@@ -169,7 +157,8 @@ impl RequestError {
         Self::Malformed { parameter: parameter.into(), expected }
     }
 
-    /// The same, or that the field is read-only, if it is one of these.
+    /// Turns the error about an unknown field into one about a read-only field, if the field has one of these
+    /// names.
     pub(crate) fn or_read_only(self, names: &[&str]) -> Self {
         match self {
             Self::Unknown { parameter, .. }
@@ -181,7 +170,6 @@ impl RequestError {
         }
     }
 
-    /// The HTTP status of the answer.
     pub fn status(&self) -> u16 {
         match self {
             Self::Terms(TermsError::BeforeEndOutOfLimits) | Self::Host(_) => 403,
@@ -190,7 +178,7 @@ impl RequestError {
         }
     }
 
-    /// What the text leaves out.
+    /// Help that isn't part of the text: a description of valid values, or the operator's setting.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Malformed { parameter, expected } => {

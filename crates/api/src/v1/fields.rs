@@ -1,5 +1,5 @@
-//! Reading objects of requests: every field is asked for by name. Fields that nobody asked for are refused, except those of
-//! reservations, which are ignored.
+//! Readers of objects in requests. Every field is read by name. Fields that aren't read are rejected, except
+//! those of reservations, which are ignored.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 
 use super::error::RequestError;
 
-/// Largest whole number of a request, where no smaller one is said: what 32 bits with a sign hold.
+/// Largest whole number in a request, unless a smaller limit applies: the maximum of a signed 32-bit integer.
 pub const LARGEST: u32 = i32::MAX as u32;
 
 /// An object that is being read.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
-    /// Where it is, with a dot at the end; empty for the whole body.
+    /// Path of the object, with a dot at the end. Empty for the whole body.
     path: String,
     object: &'a Map<String, Value>,
     known: Vec<&'static str>,
@@ -22,13 +22,13 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Of the whole body.
+    /// Reads the whole body.
     pub fn body(value: &'a Value) -> Result<Self, RequestError> {
         let object = value.as_object().ok_or_else(|| RequestError::malformed("body", "a JSON object"))?;
         Ok(Self { path: String::new(), object, known: Vec::new(), ignored: &[] })
     }
 
-    /// Of an entry of a list.
+    /// Reads an entry of a list.
     pub fn entry(list: &str, position: usize, value: &'a Value) -> Result<Self, RequestError> {
         let path = format!("{list}[{position}]");
         match value.as_object() {
@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Of a field that is an object.
+    /// Reads a field that is an object.
     pub fn nested(name: &'static str, value: &'a Value) -> Result<Self, RequestError> {
         match value.as_object() {
             Some(object) => Ok(Self { path: format!("{name}."), object, known: Vec::new(), ignored: &[] }),
@@ -45,28 +45,28 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The field, if it is there; null counts as there.
+    /// The field, if it is present. Null counts as present.
     pub fn get(&mut self, name: &'static str) -> Option<&'a Value> {
         self.known.push(name);
         self.object.get(name)
     }
 
-    /// An optional field: nothing if it is absent or null.
+    /// An optional field. `None` if it is absent or null.
     pub fn given(&mut self, name: &'static str) -> Option<&'a Value> {
         self.get(name).filter(|value| !value.is_null())
     }
 
-    /// An optional field of which "" says nothing: it is how typed clients send what was not set, as null.
+    /// An optional field in which "" is the same as null: typed clients send it for fields that weren't set.
     pub fn filled(&mut self, name: &'static str) -> Option<&'a Value> {
         self.given(name).filter(|value| value.as_str() != Some(""))
     }
 
-    /// The field, which must be there; null counts as there.
+    /// A required field. Null counts as present.
     pub fn required(&mut self, name: &'static str) -> Result<&'a Value, RequestError> {
         self.get(name).ok_or_else(|| RequestError::Missing(name.to_owned()))
     }
 
-    /// All of these must be there: one error names all that are not.
+    /// Requires all of these fields. The error names every missing one.
     pub fn require(&self, names: &[&'static str]) -> Result<(), RequestError> {
         let missing: Vec<_> = names.iter().copied().filter(|name| !self.object.contains_key(*name)).collect();
         if missing.is_empty() { Ok(()) } else { Err(RequestError::Missing(missing.join(","))) }
@@ -82,17 +82,17 @@ impl<'a> Fields<'a> {
         self.object.keys().filter(move |name| !read(name))
     }
 
-    /// Whether there are fields besides those that were asked for.
+    /// Whether there are fields that weren't read.
     pub fn has_more(&self) -> bool {
         self.unread().next().is_some()
     }
 
-    /// Whether there is a field that was asked for, besides these.
+    /// Whether a field that was read is present, other than these.
     pub fn has_any_but(&self, names: &[&str]) -> bool {
         self.known.iter().any(|name| !names.contains(name) && self.object.contains_key(*name))
     }
 
-    /// Refuses fields that nobody asked for.
+    /// Rejects fields that weren't read.
     pub fn finish(self) -> Result<(), RequestError> {
         let unread = self.unread().next();
         match unread {
@@ -103,7 +103,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Fields that nobody asked for. `read_only` ones among them are refused.
+    /// Returns the fields that weren't read. Rejects `read_only` ones among them.
     pub fn unknown(self, read_only: &[&str]) -> Result<Option<UnknownFields>, RequestError> {
         let names: Vec<String> = self.unread().cloned().collect();
         if let Some(name) = names.iter().find(|name| read_only.contains(&name.as_str())) {
@@ -113,8 +113,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Fields of a reservation that nobody asked for. They are ignored, as in Blazar, whose clients send fields that only their
-/// own version of it knows.
+/// Fields of a reservation that weren't read. They are ignored, as in Blazar, whose clients send fields that
+/// only their own version of it knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownFields {
     /// Their names; at least one.
@@ -123,8 +123,8 @@ pub struct UnknownFields {
     pub known: Vec<&'static str>,
 }
 
-/// The names of ignored fields for a log line: each of them once, shortened if there are many, and without control
-/// characters. `None` if there are none.
+/// Names of ignored fields for a log line: without duplicates and control characters, and shortened if the
+/// list is long. `None` if no field was ignored.
 pub fn ignored_names(ignored: &[UnknownFields]) -> Option<String> {
     let names: BTreeSet<&str> =
         ignored.iter().flat_map(|unknown| unknown.names.iter().map(String::as_str)).collect();
@@ -132,7 +132,7 @@ pub fn ignored_names(ignored: &[UnknownFields]) -> Option<String> {
     (!names.is_empty()).then(|| escaped(&quoted_list(&names, ", ")))
 }
 
-/// A whole number; as text too, as some clients send it (API-create).
+/// A whole number. Text is accepted too, since some clients send it (API-create).
 pub(crate) fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Number(number) => number.as_i64(),
@@ -141,7 +141,7 @@ pub(crate) fn integer(value: &Value) -> Option<i64> {
     }
 }
 
-/// A count that is at least so much.
+/// A whole number from `least` to [`LARGEST`].
 pub(crate) fn count(name: &'static str, value: &Value, least: u32) -> Result<u32, RequestError> {
     let wrong = || RequestError::malformed(name, "a whole number up to 2147483647");
     let count = integer(value).ok_or_else(wrong)?;
@@ -154,13 +154,13 @@ pub(crate) fn count(name: &'static str, value: &Value, least: u32) -> Result<u32
     }
 }
 
-/// An `amount`: it has a message of its own.
+/// An `amount`, which has an error message of its own.
 pub(crate) fn amount(value: &Value, least: u32) -> Result<u32, RequestError> {
     integer(value).ok_or(RequestError::NoInteger("amount"))?;
     count("amount", value, least)
 }
 
-/// Text; a number counts as its digits, as in Blazar.
+/// Text. A number becomes its digits, as in Blazar.
 pub(crate) fn text(name: &'static str, value: &Value) -> Result<String, RequestError> {
     match value {
         Value::String(text) => Ok(text.clone()),
@@ -169,12 +169,13 @@ pub(crate) fn text(name: &'static str, value: &Value) -> Result<String, RequestE
     }
 }
 
-/// Text that is written as text.
+/// Text. Unlike in [`text`], numbers are rejected.
 pub(crate) fn strict_text(name: &'static str, value: &Value) -> Result<String, RequestError> {
     value.as_str().map(str::to_owned).ok_or_else(|| RequestError::malformed(name, "text"))
 }
 
-/// A name: not blank, of so many characters at most, none of which changes how the text around it is shown.
+/// A name. It must not be blank, may have at most `most` characters, and no character that changes how the
+/// text around it is shown.
 pub(crate) fn read_name(parameter: &'static str, name: &str, most: usize) -> Result<String, RequestError> {
     if name.trim().is_empty() {
         return Err(RequestError::malformed(parameter, "a name, which is not blank"));
@@ -189,12 +190,12 @@ pub(crate) fn read_name(parameter: &'static str, name: &str, most: usize) -> Res
     }
 }
 
-/// Yes or no; as Python's words too.
+/// A boolean. Python's words for it are accepted too.
 pub(crate) fn boolean(name: &'static str, value: &Value) -> Result<bool, RequestError> {
     word(value).ok_or_else(|| RequestError::malformed(name, "true or false"))
 }
 
-/// True or false, or the word for it.
+/// A boolean, or the word for it.
 pub(crate) fn word(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(truth) => Some(*truth),
@@ -204,7 +205,7 @@ pub(crate) fn word(value: &Value) -> Option<bool> {
     }
 }
 
-/// A list, or nothing.
+/// A list. Absent and null are empty.
 pub(crate) fn list<'a>(name: &'static str, value: Option<&'a Value>) -> Result<&'a [Value], RequestError> {
     match value {
         None | Some(Value::Null) => Ok(&[]),

@@ -1,4 +1,4 @@
-//! Flavors, which the service keeps itself, with Nova's names (API-lease, API-flavors). Not in Blazar.
+//! Flavors, which the service stores itself, with Nova's field names (API-lease, API-flavors). Not in Blazar.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,6 @@ use super::limits::NAME;
 pub struct Flavor {
     /// Its identifier.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// Virtual CPUs.
     pub vcpus: u32,
@@ -58,13 +57,13 @@ impl From<&FlavorRecord> for Flavor {
     }
 }
 
-/// The flavor as a reservation of it shows it: JSON in a string.
+/// The flavor as its reservations show it: JSON in a string.
 pub(crate) fn as_json(record: &FlavorRecord) -> String {
-    // A struct of numbers and text with text as keys is always written.
+    // This can't fail: the struct has numbers, text, and maps with text as keys.
     serde_json::to_string(&Flavor::from(record)).unwrap_or_default()
 }
 
-/// A flavor that is to be entered.
+/// A flavor in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlavorRequest {
     /// Its identifier, if the request has one.
@@ -92,17 +91,17 @@ impl FlavorRequest {
         let public = fields.given("os-flavor-access:is_public");
         let public = public.map_or(Ok(true), |value| boolean("os-flavor-access:is_public", value))?;
         let extra_specs = extra_specs(fields.given("extra_specs"))?;
-        // As answers have it; what is always 1 need not be kept.
+        // Answers have this field. Its value is always 1, so it isn't stored.
         fields.get("rxtx_factor");
         fields.finish()?;
         let size = FlavorSize { instance: InstanceSize::new(vcpus, ram, disk)?, ephemeral_gib };
         let request = Self { id, name, size, swap_mib, public, extra_specs };
-        // What placement would not understand is refused now rather than when it is reserved.
+        // Reject specs that placement wouldn't understand now, rather than when the flavor is reserved.
         FlavorOfTerms::new("", size, &request.extra_specs)?;
         Ok(request)
     }
 
-    /// The flavor of that identifier, which is refused unless an address can have it.
+    /// The flavor's record with that identifier, which must be valid in an address.
     pub fn record(self, id: String, now: Timestamp) -> Result<FlavorRecord, RequestError> {
         Ok(FlavorRecord {
             id: identifier(id)?,
@@ -116,7 +115,7 @@ impl FlavorRequest {
     }
 }
 
-/// Nova's rule for identifiers. They stand in addresses, where one that ends in `.json` would lose that.
+/// Nova's rule for identifiers. They are part of addresses, where the ending `.json` would be cut off.
 fn identifier(id: String) -> Result<String, RequestError> {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '.' | '-' | '_');
     let dots = id.chars().all(|c| c == '.');

@@ -47,12 +47,10 @@ impl From<&FloatingIpRecord> for FloatingIp {
     }
 }
 
-/// An address that is to be entered.
+/// An address to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FloatingIpRequest {
-    /// The network.
     pub network: NetworkId,
-    /// The address.
     pub address: IpAddr,
 }
 

@@ -20,7 +20,6 @@ use super::limits::NAME;
 pub struct FreePool {
     /// Its identifier.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// What all its hosts are like, unless they say otherwise themselves.
     pub extra_specs: BTreeMap<String, String>,
@@ -37,7 +36,7 @@ pub struct FreePool {
 }
 
 impl FreePool {
-    /// The pool with so many hosts.
+    /// The pool for an answer. `hosts` is its number of hosts.
     pub fn of(record: &FreePoolRecord, hosts: usize) -> Self {
         let pool = &record.pool;
         let made = pool.id != leases::free_pool::FreePool::DEFAULT;
@@ -53,19 +52,18 @@ impl FreePool {
     }
 }
 
-/// What a request says of a free pool; what is absent it does not say.
+/// A free pool in a request. `None` stands for absent fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FreePoolRequest {
-    /// Its name.
     pub name: Option<String>,
-    /// What its hosts are like.
+    /// Properties of its hosts.
     pub extra_specs: Option<BTreeMap<String, String>>,
-    /// What becomes of guests at the end; none for null.
+    /// End action of its leases. The inner `None` stands for null.
     pub end_action: Option<Option<EndAction>>,
 }
 
 impl FreePoolRequest {
-    /// Reads the body of `POST /freepools`, which names the pool, or of `PUT /freepools/{id}`.
+    /// Reads the body of `POST /freepools` (`new`), which must name the pool, or of `PUT /freepools/{id}`.
     pub fn read(body: &Value, new: bool) -> Result<Self, RequestError> {
         let mut fields = Fields::body(body)?;
         if new {
@@ -89,7 +87,7 @@ impl FreePoolRequest {
 
 fn name(value: &Value) -> Result<String, RequestError> {
     let name = read_name("name", &strict_text("name", value)?, NAME)?;
-    // It stands in addresses.
+    // The name is part of addresses.
     if name.contains('/') { Err(RequestError::malformed("name", "a name without a slash")) } else { Ok(name) }
 }
 

@@ -41,7 +41,7 @@ pub struct SchedulerHints {
 }
 
 impl SchedulerHints {
-    /// What answers show; nothing if there are none.
+    /// Hints for an answer. `None` if the lease has no hints.
     pub fn of(hints: &Hints) -> Option<Self> {
         let leases = |others: &Option<OtherLeases>| {
             others.iter().flat_map(|others| &others.leases).map(ToString::to_string).collect()
@@ -61,7 +61,6 @@ impl SchedulerHints {
 /// A hint that may be given.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OfferedHint {
-    /// Its name.
     pub name: String,
     /// What it is for.
     pub description: String,
@@ -91,7 +90,8 @@ pub struct OfferedHints {
 }
 
 impl OfferedHints {
-    /// What these rules offer; `hosts` are the names of those that can be named, if the caller may know them.
+    /// Hints that these rules allow. `hosts` has the names of hosts that can be used, if the caller may know
+    /// them.
     pub fn of(rules: &HintRules, hosts: Option<&[String]>) -> Self {
         let names = |hints: &[Hint]| hints.iter().map(|hint| hint.name().to_owned()).collect();
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
@@ -135,7 +135,7 @@ impl OfferedHints {
     }
 }
 
-/// Reads the hints of a new lease. Which hosts the leases have that they name is not known here.
+/// Reads the hints of a new lease. The hosts of the leases that they name aren't known here.
 pub(crate) fn read_hints(value: &Value) -> Result<Hints, RequestError> {
     const LEASES: &str = "identifiers of leases";
     let mut fields = Fields::nested("scheduler_hints", value)?;
@@ -171,23 +171,23 @@ pub(crate) fn read_hints(value: &Value) -> Result<Hints, RequestError> {
     Ok(hints)
 }
 
-/// Reads which instances an instance is to be with, or apart from.
+/// Reads the instances that an instance must share a host with, or must not.
 pub(crate) fn read_instances(name: &'static str, value: &Value) -> Result<BTreeSet<GuestId>, RequestError> {
     const EXPECTED: &str = "identifiers of instances";
     let read = |text: &String| instance_id(text).ok_or_else(|| RequestError::malformed(name, EXPECTED));
     several(name, value, EXPECTED)?.iter().map(read).collect()
 }
 
-/// The value; Nova's clients write a single one as a list as well.
+/// The value. Nova's clients also write a single value as a list.
 fn single(value: &Value) -> &Value {
     match value.as_array().map(Vec::as_slice) {
-        // An expression begins with its operator, so a list of one is none.
+        // An expression begins with its operator, so a list of one entry isn't an expression.
         Some([one]) => one,
         _ => value,
     }
 }
 
-/// Several texts, or one.
+/// A list of texts, or a single text.
 fn several(name: &'static str, value: &Value, expected: &'static str) -> Result<Vec<String>, RequestError> {
     let wrong = || RequestError::malformed(name, expected);
     let one = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);

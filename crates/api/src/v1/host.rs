@@ -1,4 +1,4 @@
-//! Hosts, their properties and what is reserved of them (API-hosts).
+//! Hosts, their properties and their reservations (API-hosts).
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,8 @@ pub struct Host {
     pub capabilities: BTreeMap<String, String>,
 }
 
-/// The names of the fields above, which no capability can have, and those by which a request names a host.
+/// Names of the fields above, which capabilities can't have, and of the fields that identify a host in
+/// requests.
 const FIELDS: [&str; 16] = [
     "id",
     "name",
@@ -75,11 +76,11 @@ const FIELDS: [&str; 16] = [
     "updated_at",
 ];
 
-/// The field by which a host is closed for new leases, and opened.
+/// The field that closes a host to new leases, or opens it.
 const RESERVABLE: &str = "reservable";
 
 impl Host {
-    /// The host with what its pool says of it, if that is not the one that is always there.
+    /// The host with the properties of its pool. The default pool isn't named.
     pub fn of(record: &HostRecord, pool: &FreePool) -> Self {
         let mut described = HostRecord { host: pool.describe(record.host.clone()), ..record.clone() };
         if pool.id == FreePool::DEFAULT {
@@ -117,21 +118,17 @@ impl From<&HostRecord> for Host {
     }
 }
 
-/// Which machine a new host is.
+/// Identifies the machine of a new host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostName {
-    /// That of this name.
     Name(String),
-    /// That of this identifier.
     Id(HostId),
 }
 
-/// A host that is to be entered.
+/// A host to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRequest {
-    /// Which machine.
     pub which: HostName,
-    /// Its extra capabilities.
     pub capabilities: Vec<(String, String)>,
 }
 
@@ -160,17 +157,17 @@ impl HostRequest {
     }
 }
 
-/// What is to be different of a host.
+/// Changes of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostChanges {
-    /// Capabilities to set, and without a value to take away.
+    /// Capabilities to set. `None` removes a capability.
     pub capabilities: Vec<(String, Option<String>)>,
-    /// Whether new leases may have it, if that is said.
+    /// Whether new leases may use it. `None` if that doesn't change.
     pub reservable: Option<bool>,
 }
 
 impl HostChanges {
-    /// Reads the body of `PUT /os-hosts/{id}`: `reservable`, and capabilities, which null takes away.
+    /// Reads the body of `PUT /os-hosts/{id}`: `reservable`, and capabilities. Null removes a capability.
     pub fn read(body: &Value) -> Result<Self, RequestError> {
         let object = object(body)?;
         if object.is_empty() {
@@ -191,7 +188,7 @@ fn no_text(name: &str) -> RequestError {
     RequestError::malformed(name, "text")
 }
 
-/// The value of a capability as text; none for null.
+/// The value of a capability as text. `None` for null.
 pub(super) fn capability(name: &str, value: &Value) -> Result<Option<String>, RequestError> {
     if name.chars().count() > CAPABILITY_NAME {
         return Err(RequestError::CapabilityTooLong);
@@ -230,7 +227,7 @@ pub struct AllocatedReservation {
 }
 
 impl Allocation {
-    /// Of that host for these reservations.
+    /// Reservations of a host.
     pub fn new<'a>(
         host: HostId,
         reservations: impl IntoIterator<Item = (&'a LeaseRecord, ReservationId)>,
@@ -289,7 +286,7 @@ impl From<&PropertyRecord> for ResourceProperty {
     }
 }
 
-/// Reads the body of `PATCH /os-hosts/properties/{name}`.
+/// Reads the body of `PATCH /os-hosts/properties/{name}`. Returns whether the property is private.
 pub fn read_property_update(body: &Value) -> Result<bool, RequestError> {
     let mut fields = Fields::body(body)?;
     let private = boolean("private", fields.required("private")?)?;

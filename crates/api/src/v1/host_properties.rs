@@ -1,4 +1,4 @@
-//! What hosts must be like beside expressions, in requests (CLS-05 to CLS-07). Not in Blazar.
+//! Requirements on hosts other than expressions, in requests (CLS-05 to CLS-07). Not in Blazar.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::fields::{Fields, boolean, count, read_name, text};
 use super::limits::NAME;
 use super::python;
 
-/// Reads those fields that are there. Null takes back what was asked for.
+/// Reads the fields that are present. Null removes a requirement.
 pub(super) fn read_properties(fields: &mut Fields<'_>) -> Result<Vec<PropertyChange>, RequestError> {
     let mut changes = Vec::new();
     for (name, change) in [
@@ -21,7 +21,7 @@ pub(super) fn read_properties(fields: &mut Fields<'_>) -> Result<Vec<PropertyCha
     ] {
         if let Some(value) = fields.get(name) {
             let read = (!value.is_null()).then(|| text(name, value)).transpose()?;
-            // Nobody means a zone without a name.
+            // An empty name can't be meant, so it is the same as null.
             changes.push(change(read.filter(|read| !read.is_empty())));
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn read_properties(fields: &mut Fields<'_>) -> Result<Vec<PropertyCha
     Ok(changes)
 }
 
-/// Names of properties that must have equal values; null is none.
+/// Names of properties that must have equal values. Null is an empty list.
 fn alike(value: &Value) -> Result<BTreeSet<String>, RequestError> {
     let wrong = || RequestError::malformed("alike", "a list of up to 8 names of properties");
     let names = match value {
@@ -64,14 +64,14 @@ fn alike(value: &Value) -> Result<BTreeSet<String>, RequestError> {
     names.iter().map(|name| read_name("alike", name.as_str().ok_or_else(wrong)?, NAME)).collect()
 }
 
-/// What may fail; null is nothing.
+/// The part of the fleet that may fail. `None` for null.
 pub(super) fn failure_domain(value: &Value) -> Result<Option<FailureDomain>, RequestError> {
     let known = "host, or a property that says where hosts are";
     let name = (!value.is_null()).then(|| text("survives", value)).transpose()?;
     name.map(|name| name.parse().map_err(|_| RequestError::malformed("survives", known))).transpose()
 }
 
-/// An object of texts; numbers, true and false are the text that Python has for them.
+/// An object of texts. Numbers, true and false become the text that Python has for them.
 pub(super) fn texts(name: &'static str, value: &Value) -> Result<Vec<(String, String)>, RequestError> {
     let object = match value {
         Value::Null => return Ok(Vec::new()),

@@ -2,7 +2,7 @@
 
 use leases::ids::{FloatingIpId, GuestId, HostId, LeaseId};
 
-/// A UUID in its usual form; clients send what they were given.
+/// Parses a UUID in its usual form, since clients send what they were given.
 pub(crate) fn parse_uuid(text: &str) -> Option<u128> {
     let bytes = text.as_bytes();
     if bytes.len() != 36 || !text.is_ascii() {
@@ -19,32 +19,27 @@ pub(crate) fn parse_uuid(text: &str) -> Option<u128> {
     Some(uuid)
 }
 
-/// The lease of that identifier.
 pub fn lease_id(text: &str) -> Option<LeaseId> {
     parse_uuid(text).map(LeaseId)
 }
 
-/// The instance of that identifier.
 pub fn instance_id(text: &str) -> Option<GuestId> {
     parse_uuid(text).map(GuestId)
 }
 
-/// The floating IP of that identifier.
 pub fn floating_ip_id(text: &str) -> Option<FloatingIpId> {
     parse_uuid(text).map(FloatingIpId)
 }
 
-/// The reservation of that identifier.
 pub fn reservation_id(text: &str) -> Option<leases::ids::ReservationId> {
     parse_uuid(text).map(leases::ids::ReservationId)
 }
 
-/// The leases that recur of that identifier.
 pub fn series_id(text: &str) -> Option<leases::ids::SeriesId> {
     parse_uuid(text).map(leases::ids::SeriesId)
 }
 
-/// The host of that identifier: decimal digits only.
+/// The identifier of a host: decimal digits only.
 pub fn host_id(text: &str) -> Option<HostId> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     if digits { text.parse().ok().map(HostId) } else { None }

@@ -100,7 +100,7 @@ pub struct Departure {
 }
 
 impl Instance {
-    /// The instance as those may see it who may see hosts.
+    /// Replaces the status reason with the operator's, for clients that may see hosts.
     #[must_use]
     pub fn for_operator(mut self, record: &InstanceRecord) -> Self {
         let reason = record.instance.reason.as_deref();
@@ -108,13 +108,14 @@ impl Instance {
         self
     }
 
-    /// The instance, which has run for as long as it may at that time.
+    /// Sets the time at which the instance has used up its maximum run time.
     #[must_use]
     pub fn with_deadline(self, deadline: Option<Timestamp>) -> Self {
         Self { deadline: deadline.map(rfc_3339_seconds), ..self }
     }
 
-    /// The instance on a host of that name. `departure` is when it has to leave it, as its owner is told.
+    /// The instance on a host with that name. `departure`: the time at which it must leave the host, as
+    /// announced to its owner.
     pub fn of(
         record: &InstanceRecord,
         departure: Option<leases::instance::Departure>,
@@ -186,7 +187,8 @@ pub struct HostAnswer {
 }
 
 impl HostAnswer {
-    /// The answer for the host of that name.
+    /// The answer for a host. `verdict` has the time until which the host may be used, if it is limited, or
+    /// the reason why it must not.
     pub fn new<E: ToString>(host: String, verdict: Result<Option<Timestamp>, E>) -> Self {
         match verdict {
             Ok(until) => Self { host, allowed: true, until: until.map(rfc_3339_seconds), reason: None },
@@ -195,44 +197,41 @@ impl HostAnswer {
     }
 }
 
-/// An instance that is to be started.
+/// An instance to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceRequest {
-    /// Its name.
     pub name: String,
-    /// What decides where it may run.
     pub placing: PlacingRequest,
-    /// Whether another one is to take its place once it was preempted.
+    /// Whether a new instance takes its place after it was preempted.
     pub requeue: bool,
 }
 
-/// What decides where an instance may run.
+/// The parts of a request that decide where an instance may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacingRequest {
     /// Its size, if the request has one.
     pub size: Option<GuestSize>,
-    /// The lease that it is to be part of, if of one.
+    /// The lease that it will be part of. `None` outside of leases.
     pub hint: Option<LeaseHint>,
-    /// What says whether it is to be preemptible.
+    /// Marks that say whether it is preemptible.
     pub marked: Marked,
-    /// The class that it is to be of, if one is named.
+    /// The class that it will have, if the request names one.
     pub class: Option<String>,
-    /// Instances on whose hosts it is to run.
+    /// Instances with which it must share a host.
     pub same_host: BTreeSet<GuestId>,
-    /// Instances on whose hosts it is not to run.
+    /// Instances with which it must not share a host.
     pub different_host: BTreeSet<GuestId>,
 }
 
-/// A question which hosts may have an instance.
+/// A question about the hosts where an instance may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostsQuestionRequest {
-    /// The names of the hosts in question, if some are.
+    /// Names of the hosts in question. `None` if the request doesn't limit them.
     pub hosts: Option<Vec<String>>,
-    /// The project that it is asked for, if it is named.
+    /// Project that the question is asked for, if the request names it.
     pub project: Option<ProjectId>,
-    /// The instance that is to be placed, if it is there already.
+    /// The instance to place, if it exists already.
     pub instance: Option<GuestId>,
-    /// What decides where it may run.
     pub placing: PlacingRequest,
 }
 
@@ -278,7 +277,7 @@ impl PlacingRequest {
         let hints = fields.given("scheduler_hints").map(hints).transpose()?.unwrap_or_default();
         let InstanceHints { lease: hint, preemptible, class, same_host, different_host } = hints;
         let mut marks = Vec::from_iter(preemptible.map(|says| (Mark::Hint, says)));
-        // Whoever names a class wants it to be preemptible.
+        // A request that names a class means a preemptible instance.
         marks.extend(class.as_ref().filter(|_| preemptible != Some(true)).map(|_| (Mark::Hint, true)));
         marks.extend(mark(Mark::Flavor, "flavor_properties", fields.given("flavor_properties"))?);
         marks.extend(mark(Mark::Image, "image_properties", fields.given("image_properties"))?);
@@ -289,7 +288,7 @@ impl PlacingRequest {
     }
 }
 
-/// What properties say about whether the instance is preemptible. Others are for somebody else.
+/// The mark among properties, if it is there. Other properties aren't meant for this service.
 fn mark(
     mark: Mark,
     name: &'static str,
@@ -305,7 +304,7 @@ fn mark(
     word(value).map(|says| Some((mark, says))).ok_or_else(|| wrong("true or false for blazar:preemptible"))
 }
 
-/// All of it or nothing: half a size is a mistake.
+/// The size, or `None` if no part of it is given. Half a size is a mistake.
 fn size(fields: &mut Fields<'_>) -> Result<Option<GuestSize>, RequestError> {
     let (vcpus, memory, disk) = (fields.given("vcpus"), fields.given("memory_mb"), fields.given("disk_gb"));
     if vcpus.or(memory).or(disk).is_none() {
@@ -319,7 +318,7 @@ fn size(fields: &mut Fields<'_>) -> Result<Option<GuestSize>, RequestError> {
     }))
 }
 
-/// Where it is to run.
+/// Scheduler hints for an instance.
 #[derive(Default)]
 struct InstanceHints {
     lease: Option<LeaseHint>,

@@ -26,7 +26,6 @@ use super::usage::{Cost, LeaseUsage};
 pub struct Lease {
     /// Its identifier, a UUID.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// Who asked for it.
     pub user_id: String,
@@ -271,19 +270,17 @@ impl From<&LeaseRecord> for Lease {
     }
 }
 
-/// How to find out what hosts and addresses are called.
+/// Looks up the resources of a lease by identifier, for answers.
 pub trait Names {
-    /// The name of a host.
     fn host(&self, id: HostId) -> Option<String>;
-    /// An address.
     fn floating_ip(&self, id: FloatingIpId) -> Option<String>;
-    /// What there is of a reservation as a whole; none where the fleet makes nothing for reservations.
+    /// Prepared objects of a reservation. `None` if the fleet prepares nothing for reservations.
     fn prepared(&self, id: ReservationId) -> Option<Prepared>;
 }
 
 impl Lease {
-    /// The lease with the names of its hosts, its addresses and what was made for its reservations, which its owner may
-    /// know.
+    /// Adds the names of the lease's hosts, its addresses and the objects made for its reservations. Its
+    /// owner may know all of them.
     #[must_use]
     pub fn with_resources(mut self, record: &LeaseRecord, names: &impl Names) -> Self {
         for (shown, reservation) in self.reservations.iter_mut().zip(&record.lease.reservations) {
@@ -314,7 +311,7 @@ impl Lease {
         self
     }
 
-    /// The lease as those may see it who may see hosts.
+    /// Replaces the status reason with the operator's, for clients that may see hosts.
     #[must_use]
     pub fn for_operator(mut self, record: &LeaseRecord) -> Self {
         self.status_reason = record.lease.reason.as_deref().map(|reason| for_operator(reason).to_owned());
@@ -387,7 +384,7 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
             extra_specs: owned(terms.properties.extra_specs.iter()),
             image_properties: owned(terms.properties.image.iter()),
         },
-        // As it was asked for, whatever that uses of hosts.
+        // As requested, regardless of the resources that this uses on hosts.
         ReservationTerms::Instances(terms) => Resource::Instances(Instances {
             vcpus: terms.size.vcpus().into(),
             memory_mb: terms.size.memory_mib().into(),
@@ -407,7 +404,7 @@ fn resource(record: &LeaseRecord, reservation: &domain::Reservation) -> Resource
 
 /// The requested properties of a reservation as a JSON object, without identifiers that a cloud assigned.
 pub fn reservation_properties(record: &LeaseRecord, reservation: &domain::Reservation) -> Value {
-    // Not reached: the names of all fields are text.
+    // Unreachable: the names of all fields are text.
     let mut properties = serde_json::to_value(resource(record, reservation)).unwrap_or_default();
     if let Some(fields) = properties.as_object_mut() {
         fields.retain(|name, _| !["flavor_id", "aggregate_id", "server_group_id"].contains(&name.as_str()));
@@ -420,7 +417,7 @@ fn owned<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> BTreeMap<String
 }
 
 fn event_of(record: &LeaseRecord, event: &domain::Event) -> Event {
-    // An event's identifier follows from its lease's: there is one of each kind.
+    // The identifier of an event is derived from its lease's, since a lease has one event of each kind.
     let kind = 1 + event.kind as u128;
     Event {
         id: leases::ids::LeaseId(record.lease.id.0 ^ (kind << 64)).to_string(),
@@ -433,8 +430,8 @@ fn event_of(record: &LeaseRecord, event: &domain::Event) -> Event {
     }
 }
 
-/// When the lease was last changed. Making it counts, as in Blazar, which writes a new lease twice; for its events it does
-/// not count.
+/// Time of the last change. Its creation counts as one, as in Blazar, which writes a new lease twice. For the
+/// lease's events it doesn't count.
 fn last_changed(record: &LeaseRecord) -> Timestamp {
     record.updated_at.unwrap_or(record.created_at)
 }

@@ -1,4 +1,4 @@
-//! When a lease is to start, for how long, and until when it must have started, in requests (API-create, CLS).
+//! Start, duration and start deadline of leases, in requests (API-create, CLS).
 
 use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use leases::lease_type::{Deadlines, LeaseType};
@@ -10,23 +10,23 @@ use super::date::{Dates, minute, read_date};
 use super::error::RequestError;
 use super::fields::{Fields, text};
 
-/// How clients that know nothing of types say one: with an event of this type, and the type after it. Its date is
-/// the deadline (CLS).
+/// Prefix of the event types by which clients without support for lease types name one: the type follows. The
+/// date of such an event is the deadline (CLS).
 const CARRIER: &str = "lease_type:";
 
-/// The names that the date of an event has: in requests of Blazar's clients, and in its answers and Heat's templates.
+/// Names of an event's date: in requests of Blazar's clients, and in Blazar's answers and Heat's templates.
 const EVENT_DATES: [&str; 2] = ["event_date", "time"];
 
-/// From when to when, or as soon as possible.
+/// The window of a lease, or as soon as possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LeaseDates {
     pub window: Window,
     pub lease_type: LeaseType,
-    /// In which time it may lie, if it has no dates of its own.
+    /// Window for a lease without dates of its own.
     pub within: Option<Window>,
 }
 
-/// What is said of types and deadlines.
+/// The fields about types and deadlines.
 #[derive(Debug, Default)]
 struct Said<'a> {
     lease_type: Option<Named>,
@@ -42,7 +42,7 @@ enum Named {
 }
 
 impl LeaseDates {
-    /// Reads what is said of it in the body of `POST /leases`, whose events are `events`.
+    /// Reads dates and type from the body of `POST /leases`, whose events are `events`.
     pub fn read<'a>(
         fields: &mut Fields<'a>,
         events: &'a [Value],
@@ -119,12 +119,13 @@ impl<'a> Said<'a> {
         Ok(said)
     }
 
-    /// The type, with the deadline that is said or that the operator has set.
+    /// The type, with the deadline from the request or else from the operator's settings.
     fn deadline(&self, named: Named, dates: Dates, deadlines: &Deadlines) -> Result<LeaseType, RequestError> {
         let now = dates.now;
         let after = |time: SignedDuration| now.checked_add(time).unwrap_or(Timestamp::MAX);
         if named != Named::BestEffort {
-            // Answers show the deadline of an immediate lease, which the operator sets.
+            // Answers show the deadline of an immediate lease, which the operator sets, so clients may send
+            // it back.
             let timeout_date = self.timeout_date.filter(|_| named == Named::Schedule);
             for (name, said) in [("timeout", self.timeout), ("timeout_date", timeout_date)] {
                 if said.is_some() {
@@ -169,7 +170,7 @@ fn named(field: &'static str, value: &Value) -> Result<Named, RequestError> {
     }
 }
 
-/// A duration: `P1DT4H`, or `1d4h`. A day has 24 hours.
+/// A duration such as `P1DT4H` or `1d4h`, more than zero. A day has 24 hours.
 pub(super) fn read_duration(field: &'static str, value: &Value) -> Result<SignedDuration, RequestError> {
     let wrong = || RequestError::malformed(field, "a duration such as P1DT4H or 1d4h");
     let span: Span = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(wrong)?;
@@ -177,12 +178,12 @@ pub(super) fn read_duration(field: &'static str, value: &Value) -> Result<Signed
     if duration > SignedDuration::ZERO { Ok(duration) } else { Err(wrong()) }
 }
 
-/// The length of a lease, as requests give it: whole minutes, more than none.
+/// Reads the length of a lease as in requests: whole minutes, more than zero.
 pub fn read_length(text: &str) -> Option<SignedDuration> {
     read_minutes("duration", &Value::from(text)).ok()
 }
 
-/// The same of whole minutes, as dates have them.
+/// Reads a duration of whole minutes, which dates also have.
 pub(super) fn read_minutes(field: &'static str, value: &Value) -> Result<SignedDuration, RequestError> {
     let duration = read_duration(field, value)?;
     let rest = duration.as_nanos() % SignedDuration::from_mins(1).as_nanos();

@@ -41,7 +41,7 @@ pub struct LeasePool {
 }
 
 impl LeasePool {
-    /// The pool of that reservation.
+    /// The pool that a reservation makes.
     pub fn of(record: &LeaseRecord, reservation: &Reservation, terms: &HostsTerms) -> Self {
         let (lease, pool) = (&record.lease, &terms.pool);
         let mut metadata = BTreeMap::from([
@@ -69,7 +69,6 @@ impl LeasePool {
 pub struct LeasePoolHost {
     /// Its identifier.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// The instances on it.
     pub instances: Vec<LeasePoolInstance>,
@@ -84,14 +83,14 @@ pub struct LeasePoolInstance {
     pub name: Option<String>,
 }
 
-/// What is to be different of a lease pool; what is absent stays.
+/// Changes of a lease pool. Absent fields stay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LeasePoolRequest {
-    /// Its name; none for null.
+    /// Its name. The inner `None` stands for null.
     pub name: Option<Option<String>>,
-    /// How far CPUs are over-committed; none for null.
+    /// Allocation ratio of CPUs. The inner `None` stands for null.
     pub cpu_ratio: Option<Option<Ratio>>,
-    /// The same of memory.
+    /// Allocation ratio of memory. The inner `None` stands for null.
     pub ram_ratio: Option<Option<Ratio>>,
 }
 
@@ -115,12 +114,12 @@ fn some<T>(
     if value.is_null() { Ok(None) } else { read(value).map(Some) }
 }
 
-/// Hosts by which a lease pool is to grow.
+/// Hosts to add to a lease pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MoreHosts {
-    /// How many.
+    /// Number of hosts.
     pub count: u32,
-    /// What they must match, beside what the others do.
+    /// Requirements on the new hosts, in addition to those on the pool's other hosts.
     pub extra_specs: ExtraSpecs,
 }
 
@@ -135,7 +134,7 @@ impl MoreHosts {
     }
 }
 
-/// Reads the body of `POST /leasepools/{id}/swap`: the host that is to be exchanged.
+/// Reads the body of `POST /leasepools/{id}/swap`: the host to exchange.
 pub fn swapped_host(body: &Value) -> Result<HostId, RequestError> {
     let mut fields = Fields::body(body)?;
     let id = text("host_id", fields.required("host_id")?)?;
@@ -143,9 +142,9 @@ pub fn swapped_host(body: &Value) -> Result<HostId, RequestError> {
     host_id(&id).ok_or_else(|| RequestError::malformed("host_id", "the identifier of a host"))
 }
 
-/// Reads the body of `POST /leasepools`: a lease that starts at once, of hosts that make one pool. Returns it as the body
-/// of `POST /leases`, and which project it is for, if that is said: as `project_id`, or as `tenant_id` as in the
-/// blueprint.
+/// Reads the body of `POST /leasepools`: a lease that starts at once, with hosts that make one pool. Returns
+/// it as the body of `POST /leases`, with the project that it is for, if the request names one: as
+/// `project_id`, or as `tenant_id` like in the blueprint.
 pub fn lease_of_pool(body: &Value) -> Result<(Value, Option<String>), RequestError> {
     let mut fields = Fields::body(body)?;
     fields.require(&["host_count"])?;

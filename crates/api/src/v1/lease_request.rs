@@ -24,31 +24,31 @@ use super::repeat::Repeat;
 use super::reservation_request::{FindFlavor, read_change, read_reservation};
 use super::sent_back::{READ_ONLY, changed_fields};
 
-/// A lease that is asked for.
+/// A lease in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRequest {
-    /// Its name.
     pub name: String,
-    /// What is asked for; of other leases that its hints name, the hosts are not known yet.
+    /// The requested terms. The hosts of other leases that its hints name aren't known yet.
     pub terms: Terms,
-    /// The words, one per reservation.
+    /// The wording of each reservation.
     pub wording: Vec<Wording>,
     /// Unknown fields of its reservations.
     pub ignored: Vec<UnknownFields>,
-    /// What becomes of guests at the end.
+    /// End action, if the request has one.
     pub end_action: Option<EndAction>,
-    /// Whether it waits for its turn if it cannot be had.
+    /// Whether the request joins the waitlist if capacity is short.
     pub waits: bool,
-    /// How it recurs, if it does.
+    /// Recurrence of the lease. `None` for a single lease.
     pub repeat: Option<Repeat>,
 }
 
 impl LeaseRequest {
     /// Reads the body of `POST /leases`.
     ///
-    /// Clients always send `events`: an event there is shown by Blazar and never happens, or breaks the lease
-    /// (W13). Here they are passed over, but for one that says the type of the lease; the events of a lease follow
-    /// from its dates. Other read-only fields of answers are ignored, so a lease that was read can be sent as a new one.
+    /// Clients always send `events`. Blazar shows such an event and never executes it, or it breaks the lease
+    /// (W13). Here events are ignored, except for one that names the type of the lease: the events of a lease
+    /// follow from its dates. Other read-only fields of answers are also ignored, so a lease that was read
+    /// can be sent as a new one.
     pub fn read(
         body: &Value,
         now: Timestamp,
@@ -82,7 +82,7 @@ impl LeaseRequest {
         }
         for (position, value) in entries.iter().enumerate() {
             let (terms, words, unknown) = read_reservation(position, value, flavors)?;
-            // Equal terms and equal wordings share their text in memory.
+            // Equal terms, and equal wordings, share their text in memory.
             reservations.push(reservations.iter().find(|known| **known == terms).cloned().unwrap_or(terms));
             wording.push(wording.iter().find(|known| **known == words).cloned().unwrap_or(words));
             ignored.extend(unknown);
@@ -105,20 +105,19 @@ impl LeaseRequest {
     }
 }
 
-/// A change of a lease that is asked for.
+/// A requested change of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct LeaseUpdate {
-    /// What is to be different.
     pub changes: Changes,
-    /// New words of reservations.
+    /// New wordings of reservations.
     pub wording: BTreeMap<ReservationId, Wording>,
     /// Unknown fields of its reservations.
     pub ignored: Vec<UnknownFields>,
 }
 
 impl LeaseUpdate {
-    /// Reads the body of `PUT /leases/{id}`. Fields with the value that the client reads in `shown` are left out. Of the
-    /// others, only those that are read here can be changed (W8).
+    /// Reads the body of `PUT /leases/{id}`. Fields with the value that the client reads in `shown` are
+    /// ignored. Other fields can only be changed if they are read here (W8).
     pub fn read(
         body: &Value,
         now: Timestamp,
@@ -189,12 +188,13 @@ fn name(value: &Value) -> Result<String, RequestError> {
     read_name("name", &text("name", value)?, LEASE_NAME)
 }
 
-/// Whether preemptible instances may run on hosts that the lease does not use, if that is said.
+/// Whether preemptible instances may run on hosts that the lease doesn't use. `None` if the request doesn't
+/// say.
 fn backfill(fields: &mut Fields<'_>) -> Result<Option<bool>, RequestError> {
     fields.filled("backfill").map(|value| boolean("backfill", value)).transpose()
 }
 
-/// Refuses to have preemptible instances on whole hosts where none are reserved.
+/// Rejects `backfill` unless whole hosts are reserved.
 fn check_backfill<'a>(
     backfill: bool,
     reservations: impl IntoIterator<Item = &'a ReservationTerms>,
@@ -206,7 +206,7 @@ fn check_backfill<'a>(
     Ok(())
 }
 
-/// Refuses what is for whole hosts only where hosts are shared.
+/// Rejects end actions for whole hosts where hosts are shared.
 fn check_whole_hosts<'a>(
     end_action: Option<EndAction>,
     reservations: impl IntoIterator<Item = &'a ReservationTerms>,
@@ -318,7 +318,7 @@ mod tests {
         );
     }
 
-    /// JSON of all forms, with names and words that requests have.
+    /// JSON of all forms, with names and words from requests.
     fn any_json() -> impl Strategy<Value = Value> {
         let words = prop::sample::select(vec![
             "physical:host",

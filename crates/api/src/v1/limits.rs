@@ -1,7 +1,8 @@
-//! How large the parts of a request may be, whatever they are for.
+//! Size limits for the parts of any request.
 //!
-//! [`Limits::check`] goes through a whole body, so that a field that is added later is limited as well. Readers of
-//! bodies check what depends on a field's meaning: dates, counts, names that are shorter than other values.
+//! [`Limits::check`] goes through a whole body, so a field that is added later is limited as well. Readers of
+//! bodies check what depends on the meaning of a field: dates, counts, and names that are shorter than other
+//! values.
 
 use jiff::{SignedDuration, Timestamp};
 use leases::text::is_control;
@@ -20,24 +21,24 @@ pub const CAPABILITY_NAME: usize = 64;
 /// Longest name of everything else, in characters, as in Nova.
 pub const NAME: usize = 255;
 
-/// How large the parts of a request may be.
+/// Size limits for the parts of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most characters of an expression on properties of hosts, as JSON.
+    /// Maximum length of an expression on properties of hosts, as JSON, characters.
     pub expression_length: usize,
-    /// Most characters of every other text, and of a field's name.
+    /// Maximum length of any other text and of a field's name, characters.
     pub value_length: usize,
-    /// Most entries of a list, and fields of an object.
+    /// Maximum number of entries in a list, and of fields in an object.
     pub entries: usize,
-    /// Most hosts that a question about hosts, or their maintenance, may name.
+    /// Maximum number of hosts in a question about hosts or in a request for maintenance.
     pub hosts: usize,
-    /// Most reservations of a lease.
+    /// Maximum number of reservations in a lease.
     pub reservations: usize,
-    /// Most leases of a series.
+    /// Maximum number of leases in a series.
     pub series: u32,
-    /// Largest number of hosts, instances or addresses of a reservation.
+    /// Maximum number of hosts, instances or addresses in a reservation.
     pub amount: u32,
-    /// How far in the future a date may be.
+    /// Maximum time from now to a date.
     pub dates_ahead: SignedDuration,
 }
 
@@ -56,23 +57,23 @@ impl Default for Limits {
     }
 }
 
-/// What a text is.
+/// The kind of a text, which has its own limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// An expression as JSON in a string, or another long text.
     Expression,
-    /// Anything else.
+    /// Any other text.
     Value,
 }
 
-/// Total size of the expressions of a body, in lengths of one. It is twice as much text as a lease may have, so that leases
-/// from before that limit can be sent back.
+/// Maximum total size of the expressions in a body, in multiples of the maximum of one. This is twice the
+/// text that a lease may have, so that leases from before that limit can be sent back.
 const EXPRESSIONS: usize = 8;
 
 /// Fields of reservations that are expressions.
 const OF_RESERVATIONS: [&str; 2] = ["hypervisor_properties", "resource_properties"];
 
-/// Where a value is in a body.
+/// Position of a value in a body.
 #[derive(Clone, Copy, Debug)]
 enum Place<'a> {
     Body,
@@ -81,7 +82,7 @@ enum Place<'a> {
 }
 
 impl Place<'_> {
-    /// As errors name it: `reservations[0].resource_properties`.
+    /// The path in errors: `reservations[0].resource_properties`.
     fn path(&self) -> String {
         match self {
             Self::Body => String::new(),
@@ -91,7 +92,7 @@ impl Place<'_> {
         }
     }
 
-    /// Whether it is the field of that name of a reservation.
+    /// Whether it is one of these fields of a reservation.
     fn of_reservation(&self, names: &[&str]) -> bool {
         matches!(self, Self::Field(Self::Entry(Self::Field(Self::Body, "reservations"), _), name)
             if names.contains(name))
@@ -104,7 +105,7 @@ impl Place<'_> {
 
     fn kind(&self) -> Kind {
         match self {
-            // It has names and numbers of hosts in it.
+            // It contains names and numbers of hosts.
             Self::Field(Self::Body, "status_reason") => Kind::Expression,
             _ => Kind::Value,
         }
@@ -112,8 +113,8 @@ impl Place<'_> {
 }
 
 impl Limits {
-    /// Whether no part of that body is too large, and no text in it has characters that cannot be shown. The error names
-    /// the first part that is or has.
+    /// Checks that no part of the body is too large, and that no text in it has characters that can't be
+    /// shown. The error names the first part that fails.
     pub fn check(&self, body: &Value) -> Result<(), RequestError> {
         // Parsing an expression takes fifty times as long as measuring it.
         let (size, most) =
@@ -125,20 +126,21 @@ impl Limits {
         self.check_value(body, Place::Body)
     }
 
-    /// Bytes of the expressions of all reservations. Expressions that are too long by themselves don't count: an error names
-    /// them. Nor do those that aren't text, which are small: their depth and entries are limited.
+    /// Total size of the expressions of all reservations, bytes. Expressions that are too long by themselves
+    /// don't count, since an error names them. Expressions that aren't text don't count either: they are
+    /// small, since their depth and entries are limited.
     fn size_of_expressions(&self, body: &Value) -> usize {
         let reservations = body["reservations"].as_array().into_iter().flatten();
         let expressions = reservations.flat_map(|one| OF_RESERVATIONS.map(|name| one[name].as_str()));
         expressions.flatten().map(str::len).filter(|length| *length <= self.expression_length).sum()
     }
 
-    /// Whether an option of an address is not too long.
+    /// Checks the length of a query parameter.
     pub fn check_length_of(&self, name: &str, text: &str) -> Result<(), RequestError> {
         [name, text].iter().try_for_each(|text| self.check_length(text, Kind::Value, || name.to_owned()))
     }
 
-    /// The last instant that a date may be.
+    /// The latest allowed date.
     pub(super) fn latest(&self, now: Timestamp) -> Timestamp {
         now.checked_add(self.dates_ahead).unwrap_or(Timestamp::MAX)
     }
@@ -187,7 +189,7 @@ impl Limits {
     }
 
     fn check_expression(&self, value: &Value, place: Place<'_>) -> Result<(), RequestError> {
-        // Nova's clients write a single hint as a list as well.
+        // Nova's clients also write a single hint as a list.
         let value = match value.as_array().map(Vec::as_slice) {
             Some([Value::String(_)]) => &value[0],
             _ => value,
@@ -198,7 +200,7 @@ impl Limits {
         };
         self.check_length(text, Kind::Expression, || place.path())?;
         check_characters(text, Kind::Expression, || place.path())?;
-        // What is no JSON is refused by whoever reads it.
+        // Text that isn't JSON is rejected by its reader.
         serde_json::from_str(text).map_or(Ok(()), |decoded| check_texts(&decoded, place))
     }
 
@@ -234,7 +236,8 @@ fn check_entries(
     Err(RequestError::TooMany { parameter, size, most, setting })
 }
 
-/// Refuses what changes how the text around it is shown. Between the parts of an expression lines may end.
+/// Rejects characters that change how the text around them is shown. Expressions may have line breaks and
+/// tabs between their parts.
 fn check_characters(text: &str, kind: Kind, parameter: impl Fn() -> String) -> Result<(), RequestError> {
     let blank = |c: char| kind == Kind::Expression && matches!(c, '\t' | '\n' | '\r');
     match text.chars().find(|c| is_control(*c) && !blank(*c)) {
@@ -243,7 +246,7 @@ fn check_characters(text: &str, kind: Kind, parameter: impl Fn() -> String) -> R
     }
 }
 
-/// The same of all texts of an expression.
+/// Checks all texts of an expression.
 fn check_texts(value: &Value, place: Place<'_>) -> Result<(), RequestError> {
     match value {
         Value::String(text) => check_characters(text, Kind::Value, || place.path()),

@@ -11,10 +11,11 @@ use super::fields::{Fields, list};
 use super::lease_dates::{read_duration, read_minutes};
 use super::limits::Limits;
 
-/// How far ahead a time is looked for if a request does not say.
+/// Time in which a window is searched for, unless the request says otherwise.
 const USUAL_HORIZON: SignedDuration = SignedDuration::from_hours(28 * 24);
 
-/// How long nobody may have a host before and after its maintenance if a request does not say.
+/// Time before and after the maintenance in which no lease may use the host, unless the request says
+/// otherwise.
 const USUAL_MARGIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// Maintenance of a host.
@@ -34,20 +35,20 @@ pub struct Maintenance {
     pub lease_id: Option<String>,
 }
 
-/// Maintenance that is asked for.
+/// Maintenance in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaintenanceRequest {
     /// Names or identifiers of hosts.
     pub hosts: Vec<String>,
-    /// A free pool, for all its hosts.
+    /// A free pool, with all of its hosts.
     pub free_pool: Option<String>,
-    /// How long it takes.
+    /// Duration of the maintenance.
     pub length: SignedDuration,
-    /// How long nobody may have the host before and after it.
+    /// Time before and after it in which no lease may use the host.
     pub margin: SignedDuration,
-    /// It does not begin before this.
+    /// Earliest start.
     pub not_before: Timestamp,
-    /// It is over by then.
+    /// Latest end.
     pub before: Timestamp,
 }
 

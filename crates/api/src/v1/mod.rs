@@ -1,4 +1,4 @@
-//! Version 1: Blazar's (API).
+//! Version 1 of the API: Blazar's (API).
 
 mod audit;
 mod availability;

@@ -1,4 +1,5 @@
-//! Notifications, one after the other (API-notifications). Blazar sends them to a message bus; here they can be read.
+//! The sequence of notifications (API-notifications). Blazar sends them to a message bus; here they can be
+//! read.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,7 +33,7 @@ impl From<&Record> for Notification {
             event_type: content.event_type.clone(),
             lease_id: content.lease.map(|lease| lease.to_string()),
             project_id: Some(content.project.0.clone()).filter(|project| !project.is_empty()),
-            // The service wrote it; if it is no JSON after all, it is shown as it is.
+            // The service wrote it as JSON. If it isn't JSON after all, it is shown as text.
             payload: serde_json::from_str(&content.payload)
                 .unwrap_or_else(|_| Value::String(content.payload.clone())),
         }

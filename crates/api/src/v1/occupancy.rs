@@ -1,10 +1,10 @@
-//! Who was on the hosts of a lease, in answers. Not in Blazar.
+//! Occupants of the hosts of a lease, in answers. Not in Blazar.
 
 use leases::occupants::Interval;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Of an instance of another project than the lease's, or of an unknown one.
+/// Kind of intervals with an instance of another project than the lease's, or of an unknown one.
 const FOREIGN_INSTANCE: &str = "foreign_instance";
 
 /// What looks at a host of a lease saw, from the first one to the last one that saw the same.
@@ -39,8 +39,8 @@ pub struct OccupancyInterval {
 }
 
 impl OccupancyInterval {
-    /// The interval of that number, on a host of that name. `show_others` says whether the reader may know instances of other
-    /// projects.
+    /// The interval with that number, on a host with that name. `show_others`: the reader may know about
+    /// instances of other projects.
     pub fn new(number: u64, interval: &Interval, host: Option<String>, show_others: bool) -> Self {
         let Interval { host: host_id, fact, begins, start, end, .. } = interval;
         let instance = fact.instance();

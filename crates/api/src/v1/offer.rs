@@ -1,4 +1,4 @@
-//! Offers, and requests that wait, in answers (CLS-10). Not in Blazar.
+//! Offers, and requests on the waitlist, in answers (CLS-10). Not in Blazar.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,8 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// An offer that is held, or only said; with its hosts, if who asks may see them. It has no number.
+    /// The offer in a record, without a number. `None` if the record isn't an offer. `held`: capacity is
+    /// reserved for it. `shows_hosts`: the caller may see its hosts.
     pub fn new(record: &LeaseRecord, held: bool, shows_hosts: bool) -> Option<Self> {
         let Standing::Offered { until, kind, of, .. } = record.lease.standing else { return None };
         let lease = domain::Lease { id: of.unwrap_or(record.lease.id), ..record.lease.clone() };
@@ -57,7 +58,7 @@ impl Offer {
     }
 }
 
-/// Reads the time for which offers are to be held, a parameter of that name.
+/// Reads the time for which offers will be held, from that query parameter.
 pub fn read_hold(parameter: &'static str, text: &str) -> Result<SignedDuration, RequestError> {
     let time = read_duration(parameter, &Value::from(text))?;
     let too_long = || RequestError::malformed(parameter, "a duration of at most 15 minutes, such as 10m");
@@ -90,7 +91,7 @@ pub struct WaitlistEntry {
 }
 
 impl WaitlistEntry {
-    /// A request at that place.
+    /// The waitlist entry at that place. `None` if the record isn't a waiting request.
     pub fn new(place: usize, record: &LeaseRecord) -> Option<Self> {
         let Standing::Waiting { until, within } = record.lease.standing else { return None };
         Some(Self {

@@ -1,5 +1,6 @@
-//! Questions about a Ganeti cluster, which is sent along or which the operator has named, or about the service's own
-//! fleet; and options as the commands `allot hbal`, `drain`, `whatif` and `fit` have them. Not in Blazar.
+//! Questions about a Ganeti cluster, which the request includes or the operator has named, or about the
+//! service's own fleet. The options are those of the commands `allot hbal`, `drain`, `whatif` and `fit`. Not
+//! in Blazar.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,21 +13,20 @@ use super::limits::Limits;
 /// A question about a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementQuestion {
-    /// Which moves balance a group (`hbal`).
+    /// Moves that balance a group (`hbal`).
     Balance,
     /// Whether nodes can be emptied.
     Drain,
-    /// What the cluster would be like after changes.
+    /// State of the cluster after changes.
     Whatif,
-    /// How many instances of a shape fit.
+    /// Number of instances of a shape that fit.
     Fit,
 }
 
 impl PlacementQuestion {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Balance, Self::Drain, Self::Whatif, Self::Fit];
 
-    /// Its name in addresses, and the field that an answer is in.
+    /// Name in addresses, and of the answer's field.
     pub fn name(self) -> &'static str {
         match self {
             Self::Balance => "balance",
@@ -36,12 +36,12 @@ impl PlacementQuestion {
         }
     }
 
-    /// The command that answers it.
+    /// Name of the command that answers it.
     pub fn command(self) -> &'static str {
         if self == Self::Balance { "hbal" } else { self.name() }
     }
 
-    /// Its own options.
+    /// The fields that only this question has.
     fn options(self) -> &'static [Field] {
         match self {
             Self::Balance => &BALANCE,
@@ -52,10 +52,10 @@ impl PlacementQuestion {
     }
 }
 
-/// A field of a question, and the option of the command that it stands for.
+/// A field of a question, its kind, and the corresponding option of the command.
 type Field = (&'static str, Kind, &'static str);
 
-/// How a field becomes words of a command.
+/// The way in which a field becomes arguments of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Text, after the option.
@@ -70,13 +70,13 @@ enum Kind {
     Off,
     /// The option for each text of a list.
     Each,
-    /// Words without an option; they must be there.
+    /// Required arguments without an option.
     Operands,
-    /// One word without an option; it must be there.
+    /// One required argument without an option.
     Operand,
 }
 
-/// How the cluster is looked at, whatever is asked.
+/// Fields of all questions, which change the view of the cluster.
 const VIEW: [Field; 4] = [
     ("offline", Kind::Each, "--offline"),
     ("max_cpu", Kind::Number, "--max-cpu"),
@@ -119,33 +119,32 @@ const FIT: [Field; 7] = [
     ("limit", Kind::Count, "--limit"),
 ];
 
-/// The cluster that is asked about.
+/// The cluster that a question is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AskedCluster {
-    /// The one that the operator has given this name.
+    /// The cluster to which the operator has given this name.
     Named(String),
     /// The hosts that the service leases.
     Fleet,
-    /// One in the text format.
+    /// A cluster in the text format.
     Text(String),
     /// Answers of the remote API, each with the name of its file.
     Rapi([(&'static str, String); 4]),
 }
 
-/// A question about a cluster that can be put to a command.
+/// A question about a cluster, ready for a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementRequest {
-    /// About which cluster.
     pub cluster: AskedCluster,
-    /// Options of the command. None of them says where a cluster is.
+    /// Options of the command. A request can't use them to name the source of a cluster.
     pub options: Vec<String>,
-    /// What follows the options, never taken for one.
+    /// Arguments after the options, which are never parsed as options.
     pub operands: Vec<String>,
 }
 
 impl PlacementRequest {
-    /// Reads the body of `POST /placement/...`. The cluster's description may be as long as the body; everything else is
-    /// as large as the limits allow.
+    /// Reads the body of `POST /placement/...`. The limits apply to everything except the cluster's
+    /// description, which can be as large as the body.
     pub fn read(question: PlacementQuestion, body: Value, limits: &Limits) -> Result<Self, RequestError> {
         let Value::Object(mut object) = body else {
             return Err(RequestError::malformed("body", "a JSON object"));
@@ -195,7 +194,7 @@ impl PlacementRequest {
     }
 }
 
-/// Takes the cluster out of a body: one of `cluster`, `fleet`, `text` and `rapi`.
+/// Removes the cluster from a body, in which it is one of `cluster`, `fleet`, `text` and `rapi`.
 fn cluster(object: &mut Map<String, Value>) -> Result<AskedCluster, RequestError> {
     let mut given = ["cluster", "fleet", "text", "rapi"].into_iter().filter_map(|name| {
         let value = object.remove(name).filter(|value| !value.is_null())?;

@@ -1,4 +1,4 @@
-//! How a lease gets hosts that others have guests on. Not in Blazar.
+//! Migration plans, by which a lease gets hosts with other tenants' instances. Not in Blazar.
 
 use leases::hunt::{Hunt, MoveState};
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,6 @@ pub struct PlannedMove {
 }
 
 impl PlannedMove {
-    /// The name of that state.
     pub fn state_name(state: MoveState) -> &'static str {
         match state {
             MoveState::Waiting => "waiting",

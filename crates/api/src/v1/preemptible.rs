@@ -1,4 +1,4 @@
-//! What preemptible instances came to, and whose instances are (PRE). Not in Blazar.
+//! Usage by preemptible instances, and projects whose instances are preemptible (PRE). Not in Blazar.
 
 use jiff::Timestamp;
 use leases::preemption::ProjectPattern;
@@ -43,13 +43,13 @@ pub struct PreemptibleProject {
 }
 
 impl PreemptibleProject {
-    /// A pattern of the list: entered at that time, or, without one, given by the settings.
+    /// A pattern of the list. `since` is when it was added, and `None` if the settings have it.
     pub fn of(pattern: &ProjectPattern, since: Option<Timestamp>) -> Self {
         Self { pattern: pattern.to_string(), created_at: since.map(rfc_3339_seconds) }
     }
 }
 
-/// Microseconds as hours.
+/// Converts microseconds to hours.
 #[expect(clippy::cast_precision_loss, reason = "it is shown, and nothing is computed from it")]
 pub fn hours(us: u128) -> f64 {
     us as f64 / US_PER_HOUR

@@ -1,10 +1,10 @@
-//! JSON values as Python prints them, which is how Blazar's messages show what was sent.
+//! JSON values in Python's notation, in which Blazar's messages show the values that were sent.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-/// The value as text in a message: strings as they are, everything else in Python's notation.
+/// The value as text in a message: a string as it is, anything else in Python's notation.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -47,7 +47,7 @@ fn write(out: &mut String, value: &Value) {
     }
 }
 
-/// Python prefers single quotes, unless there is one inside and no double one.
+/// Python prefers single quotes, unless the text contains a single quote and no double quote.
 fn quote(out: &mut String, text: &str) {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     out.push(quote);

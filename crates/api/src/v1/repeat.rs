@@ -1,9 +1,9 @@
-//! Leases that recur, in requests and answers (CLS-10). Not in Blazar.
+//! Recurring leases, in requests and answers (CLS-10). Not in Blazar.
 //!
-//! Starts and ends follow the calendar of a time zone: a course on Mondays from nine to five has these hours in winter and
-//! in summer. If the request has a duration instead of an end, its days and weeks follow the calendar, and its hours are as
-//! long as the first lease's. A lease that would otherwise reach into the next one ends where that starts, unless already the
-//! first one does.
+//! Starts and ends follow the calendar of a time zone: a course on Mondays from nine to five has these hours
+//! in winter and in summer. If the request has a duration instead of an end, its days and weeks follow the
+//! calendar, and its hours are as long as the first lease's. A lease that would overlap the next one ends
+//! where that one starts, unless the first lease overlaps the second one already.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -18,19 +18,19 @@ use super::error::RequestError;
 use super::fields::{Fields, boolean, count, text};
 use super::lease::Lease;
 
-/// How a lease recurs.
+/// The recurrence of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
     every: SpanFieldwise,
     times: Option<u32>,
     until: Option<Timestamp>,
-    /// The duration of the request; `None` if it has an end.
+    /// The duration in the request. `None` if it has an end.
     duration: Option<SpanFieldwise>,
     zone: TimeZone,
-    /// Most leases that there may be.
+    /// Maximum number of leases.
     most: u32,
     dates: Dates,
-    /// Whether dates that cannot be had are left out.
+    /// Whether dates without enough capacity are skipped.
     pub skips: bool,
 }
 
@@ -79,8 +79,8 @@ impl Repeat {
         Ok(Self { every, times, until, duration, zone, most, dates, skips })
     }
 
-    /// The windows of all leases, the first one from this window. A start that the clocks leave out is later by as much as
-    /// they are changed.
+    /// Windows of all leases. The first one is `first`. A start that the clocks skip becomes later by the
+    /// amount of the change.
     pub fn windows(&self, first: Window) -> Result<Vec<Window>, RequestError> {
         let wrong = || RequestError::malformed("repeat", "of dates that the calendar has");
         let local = |instant: Timestamp| instant.to_zoned(self.zone.clone());
@@ -97,7 +97,7 @@ impl Repeat {
         if self.until.is_some_and(|until| until <= first.start()) {
             return Err(RequestError::malformed("repeat.until", "later than the start of the lease"));
         }
-        // An end that the clocks leave out is later by the clock on the wall, but not by instants.
+        // An end that the clocks skip is later in local time, but not as an instant.
         let second = self.start(first.start(), 1).ok_or_else(wrong)?;
         let overlap = dates.end > dates.start(1).ok_or_else(wrong)?
             && (self.duration.is_some() || first.end() > second);
@@ -120,7 +120,8 @@ impl Repeat {
             };
             let mut end = end.ok_or_else(wrong)?;
             if end <= start {
-                // Clocks leave out both, or are set back from one to before the other.
+                // The clocks skip both the start and the end, or are set back between them to before the
+                // start.
                 end = start.checked_add(first.length()).map_err(|_| wrong())?;
             }
             if !overlap && let Some(next) = self.start(first.start(), number + 1) {
@@ -129,20 +130,20 @@ impl Repeat {
             self.dates.check("repeat", end)?;
             windows.push(Window::new(start, end).map_err(|_| wrong())?);
         }
-        // With a number of times it has returned.
+        // A series with a number of times has returned before.
         let (parameter, value) = ("repeat".to_owned(), format!("more than {} leases", self.most));
         Err(RequestError::TooLarge { parameter, value, most: self.most.into(), setting: "limits.series" })
     }
 
-    /// The start of a lease of the series, counted from the first one, so that the 31st of a month does not become the
-    /// 28th for good.
+    /// Start of a lease in the series. It is computed from the first one, so that the 31st of a month doesn't
+    /// become the 28th for good.
     fn start(&self, first: Timestamp, number: u32) -> Option<Timestamp> {
         let later = self.every.0.checked_mul(i64::from(number)).ok()?;
         Some(first.to_zoned(self.zone.clone()).checked_add(later).ok()?.timestamp())
     }
 }
 
-/// The leases of a series by the clock on the wall.
+/// Leases of a series in local time.
 struct Occurrences {
     start: DateTime,
     end: DateTime,
@@ -154,8 +155,8 @@ impl Occurrences {
         self.later(self.start, number)
     }
 
-    /// An end on a day that the month does not have is as long after the start as the first end, unless the next lease
-    /// starts before.
+    /// If the month lacks the day of the start or the end, the end is as long after the start as the first
+    /// end, unless the next lease starts before that.
     fn end(&self, number: u32) -> Option<DateTime> {
         let (start, end) = (self.start(number)?, self.later(self.end, number)?);
         if !self.misses_day(self.start, number) && !self.misses_day(self.end, number) {
@@ -170,7 +171,7 @@ impl Occurrences {
         first.checked_add(self.every.checked_mul(i64::from(number)).ok()?).ok()
     }
 
-    /// Whether the month does not have that day, so that it becomes the last one.
+    /// Whether the month lacks that day, so that its last day is used.
     fn misses_day(&self, first: DateTime, number: u32) -> bool {
         let months = i64::from(self.every.get_years()) * 12 + i64::from(self.every.get_months());
         let months =
@@ -179,7 +180,7 @@ impl Occurrences {
     }
 }
 
-/// Whether it is no number of whole minutes: dates have no seconds.
+/// Whether it isn't a number of whole minutes, which dates require.
 fn has_seconds(span: &Span) -> bool {
     let parts = [
         i128::from(span.get_seconds()) * 1_000_000_000,
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(found, ["2030-01-31T08:00:00Z", "2030-02-28T08:00:00Z", "2030-03-31T08:00:00Z"]);
     }
 
-    /// The windows of a lease that recurs, as the clock on the wall shows them.
+    /// Windows of a recurring lease, in local time.
     fn local(every: &str, times: u32, start: &str, length: Length<'_>) -> Vec<String> {
         in_zone("Europe/Berlin", every, times, start, length)
     }
@@ -292,13 +293,13 @@ mod tests {
         assert_eq!(local("1mo", 3, "2027-01-30T10:00", Length::Until("2027-01-31T12:00")), over_the_end);
         let nights = ["03-27 00:00 03-27 04:00", "03-28 00:00 03-28 04:00"];
         assert_eq!(local("1d", 2, "2027-03-27T00:00", Length::Until("2027-03-27T04:00")), nights);
-        // In Cairo clocks go from 0:00 to 1:00 on April 30, 2027.
+        // In Cairo, clocks go from 0:00 to 1:00 on April 30, 2027.
         let days = ["04-29 00:00 04-30 01:00", "04-30 01:00 05-01 00:00", "05-01 00:00 05-02 00:00"];
         assert_eq!(
             in_zone("Africa/Cairo", "1d", 3, "2027-04-29T00:00", Length::Until("2027-04-30T00:00")),
             days
         );
-        // Clocks leave out the start and the end.
+        // The clocks skip both the start and the end.
         let left_out = ["03-27 02:30 03-27 03:00", "03-28 03:30 03-28 04:00", "03-29 02:30 03-29 03:00"];
         assert_eq!(local("1d", 3, "2027-03-27T02:30", Length::Until("2027-03-27T03:00")), left_out);
     }

@@ -1,5 +1,5 @@
-//! Expressions on properties of hosts, as they are sent (API-expressions), with `or`, `not`, `in`, nesting and numbers
-//! beside what Blazar reads (W17).
+//! Expressions on properties of hosts, in requests (API-expressions). They have `or`, `not`, `in`, nesting
+//! and numbers in addition to Blazar's (W17).
 
 use std::sync::Arc;
 
@@ -11,12 +11,11 @@ use serde_json::Value;
 use super::error::RequestError;
 use super::python;
 
-/// An expression as it was sent, and what it means.
+/// An expression in a request, and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expression {
-    /// The text, for answers to repeat.
+    /// The text, which answers repeat.
     pub wording: Option<Arc<str>>,
-    /// What it means.
     pub requirement: Requirement,
 }
 
@@ -43,7 +42,7 @@ pub(crate) fn read_expression(value: &Value) -> Result<Expression, RequestError>
     Ok(Expression { wording, requirement })
 }
 
-/// What an expression means, as `resource_properties` has it; for settings.
+/// Reads an expression in settings, in the form of `resource_properties`.
 pub fn read_requirement(value: &Value) -> Result<Requirement, RequestError> {
     read_expression(value).map(|read| read.requirement)
 }
@@ -52,7 +51,7 @@ fn malformed(value: &Value, why: String) -> RequestError {
     RequestError::Requirements { shown: python::shown(value), why }
 }
 
-/// What is wrong with a part of an expression.
+/// The mistake in a part of an expression.
 type Why = String;
 
 fn expression_of(value: &Value, depth: usize) -> Result<Requirement, Why> {
@@ -95,13 +94,13 @@ fn unknown_operator(head: &Value) -> Why {
     format!("{} is no operator; there are {known}", python::notation(head))
 }
 
-/// What is wrong with a comparison of a field of all hosts that is a number.
+/// The mistake in a comparison of a numeric field that all hosts have with a value that isn't a number.
 fn wrong_type(Comparison { name, value, .. }: Comparison<'_>) -> Option<Why> {
     let wrong = Host::NUMBERS.contains(&name) && !value.is_number();
     wrong.then(|| format!("${name} is a number, and '{}' is not", Quoted(value.text())))
 }
 
-/// Whether the text stands for a number that nothing can be compared with: `inf`, `-Infinity`, `nan`, `1e999`.
+/// Whether the text is a number that can't be compared: `inf`, `-Infinity`, `nan`, `1e999`.
 fn is_no_finite_number(text: &str) -> bool {
     text.trim().parse::<f64>().is_ok_and(|number| !number.is_finite())
 }
@@ -215,7 +214,7 @@ mod tests {
         }
     }
 
-    /// Brackets that are opened and never closed exhaust neither the stack nor anybody's patience.
+    /// Brackets that are never closed must not exhaust the stack or take long.
     #[test]
     fn text_of_nothing_but_brackets_is_refused() {
         for bracket in ["[", "{\"a\":", "[\"not\",", "[[\"and\","] {
@@ -257,7 +256,8 @@ mod tests {
         leaf.prop_recursive(6, 48, 4, |inner| vec(inner, 0..5).prop_map(Value::from))
     }
 
-    /// Fails unless it was read, or refused with a reason; what was read is read again as what it is.
+    /// Fails unless the expression was read, or rejected with a reason. Writing and reading it again must
+    /// give the same requirement.
     fn check(sent: &Value) -> Result<(), TestCaseError> {
         match read_expression(sent) {
             Ok(read) => {

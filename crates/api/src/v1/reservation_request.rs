@@ -28,7 +28,7 @@ use super::sent_back;
 /// Finds a flavor that the caller may use.
 pub type FindFlavor<'a> = &'a dyn Fn(&str) -> Option<FlavorRecord>;
 
-/// Reads a reservation of a new lease, and names its unknown fields.
+/// Reads a reservation of a new lease. Also returns its unknown fields.
 pub(crate) fn read_reservation(
     position: usize,
     value: &Value,
@@ -47,18 +47,18 @@ pub(crate) fn read_reservation(
     Ok((terms, wording, fields.unknown(&[])?))
 }
 
-/// Reads what is asked about without being reserved: a reservation of a new lease, written as there.
+/// Reads a reservation that is only asked about, in the form that new leases have.
 ///
 /// # Errors
-/// As for a reservation of a new lease.
+/// The same as for a reservation of a new lease.
 pub fn read_asked(value: &Value, flavors: FindFlavor<'_>) -> Result<ReservationTerms, RequestError> {
     read_reservation(0, value, flavors).map(|(terms, ..)| terms)
 }
 
-/// Reads what was reserved elsewhere, as a request for the same would be written, with its words.
+/// Reads something that was reserved elsewhere, written as a request for the same. Also returns its wording.
 ///
 /// # Errors
-/// As for a reservation of a new lease.
+/// The same as for a reservation of a new lease.
 pub fn read_reserved(
     value: &Value,
     flavors: FindFlavor<'_>,
@@ -84,7 +84,7 @@ fn hosts(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), Request
     Ok((ReservationTerms::Hosts(terms), wording))
 }
 
-/// 0 stands for all numbers below 1: there is one message for `min` and `max` together.
+/// 0 stands for all numbers below 1, since `min` and `max` share one message.
 fn number_of_hosts(name: &'static str, value: &Value) -> Result<u32, RequestError> {
     let number = integer(value).ok_or_else(|| RequestError::malformed(name, "a whole number"))?;
     u32::try_from(number.max(0)).map_err(|_| RequestError::malformed(name, "less than 2^32"))
@@ -117,12 +117,12 @@ fn instances(fields: &mut Fields<'_>) -> Result<(ReservationTerms, Wording), Req
     Ok((ReservationTerms::Instances(terms), wording))
 }
 
-/// The second disk of instances, GiB, if a request names it.
+/// Size of the second disk of instances, GiB, if the request has it.
 fn ephemeral_gb(fields: &mut Fields<'_>) -> Result<Option<u32>, RequestError> {
     fields.filled("ephemeral_gb").map(|value| count("ephemeral_gb", value, 0)).transpose()
 }
 
-/// The extra specs of instances, if a request names them; their keys are as Nova has them.
+/// Extra specs of instances, if the request has them. Their keys follow Nova's rules.
 fn extra_specs(fields: &mut Fields<'_>) -> Result<Option<BTreeMap<String, String>>, RequestError> {
     let Some(value) = fields.filled("extra_specs") else { return Ok(None) };
     let specs: BTreeMap<String, String> = texts("extra_specs", value)?.into_iter().collect();
@@ -147,8 +147,8 @@ fn affinity(value: &Value) -> Result<Affinity, RequestError> {
     }
 }
 
-/// The flavor that a reservation of a request names. In an answer, `flavor_id` is the identifier of the reservation,
-/// and `resource_properties` has the flavor.
+/// The flavor of a reservation in a request. If the reservation comes from an answer, `flavor_id` is the
+/// identifier of the reservation, and `resource_properties` has the flavor.
 pub fn asked_flavor(reservation: &Value) -> Option<Cow<'_, str>> {
     let id = reservation["flavor_id"].as_str()?;
     if reservation["id"].as_str() == Some(id)
@@ -159,7 +159,7 @@ pub fn asked_flavor(reservation: &Value) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(id))
 }
 
-/// The flavor that an answer has in the place of an expression.
+/// The flavor that an answer has in place of an expression.
 fn answered_flavor(properties: &Value) -> Option<Value> {
     serde_json::from_str(properties.as_str()?).ok().filter(Value::is_object)
 }
@@ -175,7 +175,7 @@ fn flavor_instances(
     if affinity(fields.required("affinity")?)? != Affinity::Any {
         return Err(RequestError::AffinityOfFlavor);
     }
-    // Clients copy it from the other type of instances, or from an answer.
+    // Clients copy it from the other type of reservations for instances, or from an answer.
     if fields.filled("resource_properties").is_some_and(|value| answered_flavor(value).is_none()) {
         let expected = "empty: what hosts must be like follows from the flavor";
         return Err(RequestError::malformed("resource_properties", expected));
@@ -200,14 +200,13 @@ fn addresses(value: Option<&Value>) -> Result<BTreeSet<IpAddr>, RequestError> {
     list("required_floatingips", value)?.iter().map(address).collect()
 }
 
-/// An IP address.
 pub(crate) fn address(value: &Value) -> Result<IpAddr, RequestError> {
     let wrong = || RequestError::Address(super::python::shown(value));
     value.as_str().and_then(|text| text.parse().ok()).ok_or_else(wrong)
 }
 
-/// Reads a change of a reservation, `id` having been read already, and names its unknown fields. Numbers that are not named
-/// stay, so the reservation as it is has to be known.
+/// Reads a change of a reservation whose `id` has been read already. Also returns its unknown fields. Absent
+/// numbers stay, so the current reservation must be known.
 pub(crate) fn read_change(
     mut fields: Fields<'_>,
     reservation: &Reservation,

@@ -1,11 +1,11 @@
-//! Leases in requests as clients read them in answers (API-update).
+//! Leases that clients send back as they read them in answers (API-update).
 
 use serde_json::{Map, Value};
 
 use super::date::read_written;
 use super::lease::Lease;
 
-/// Fields of leases in answers that no request sets.
+/// Fields of leases in answers that requests can't set.
 pub(crate) const READ_ONLY: &[&str] = &[
     "id",
     "user_id",
@@ -23,7 +23,7 @@ pub(crate) const READ_ONLY: &[&str] = &[
     "cost",
 ];
 
-/// Fields that differ from one answer to the next although nobody changed the lease.
+/// Fields that differ between answers although the lease wasn't changed.
 const VOLATILE: [&str; 4] = ["updated_at", "plan", "usage", "cost"];
 
 macro_rules! with_common {
@@ -44,7 +44,7 @@ macro_rules! with_common {
     };
 }
 
-/// Fields of reservations of that type in answers that no request for a new lease sets.
+/// Fields of reservations of that type in answers that requests for new leases can't set.
 pub(crate) fn read_only(resource_type: &str) -> &'static [&'static str] {
     match resource_type {
         "physical:host" => with_common!("aggregate_id", "flavor_ids"),
@@ -54,9 +54,9 @@ pub(crate) fn read_only(resource_type: &str) -> &'static [&'static str] {
     }
 }
 
-/// The body without fields that have the value that the client reads in `shown`, and without volatile ones.
+/// Removes fields with the value that the client reads in `shown`, and volatile fields.
 ///
-/// Entries of `reservations` keep their `id`, which says which one it is.
+/// Entries of `reservations` keep their `id`, which identifies them.
 pub(crate) fn changed_fields(body: &Value, shown: &Lease) -> Value {
     let (Some(body), Ok(shown)) = (body.as_object(), serde_json::to_value(shown)) else {
         return body.clone();
@@ -77,7 +77,7 @@ pub(crate) fn changed_fields(body: &Value, shown: &Lease) -> Value {
     Value::Object(changed)
 }
 
-/// Null stands for read-only fields that the answer leaves out.
+/// Null is also unchanged for read-only fields that the answer omits.
 fn without_unchanged(sent: &Map<String, Value>, shown: &Value, read_only: &[&str]) -> Map<String, Value> {
     let unchanged = |name: &str, value: &Value| match shown.get(name) {
         Some(own) => same(value, own) || (name == "timeout_date" && is_same_date(value, own)),
@@ -88,14 +88,14 @@ fn without_unchanged(sent: &Map<String, Value>, shown: &Value, read_only: &[&str
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Whether two dates are the same instant. A client may have read one from an earlier version, which wrote it as Blazar
-/// does.
+/// Whether two dates are the same instant. A client might have read one from an earlier version, which wrote
+/// it as Blazar does.
 fn is_same_date(sent: &Value, shown: &Value) -> bool {
     let read = |value: &Value| value.as_str().and_then(read_written);
     read(sent).is_some_and(|sent| read(shown) == Some(sent))
 }
 
-/// Whether two values are equal but for volatile fields.
+/// Whether two values are equal except for volatile fields.
 fn same(sent: &Value, shown: &Value) -> bool {
     match (sent, shown) {
         (Value::Object(sent), Value::Object(shown)) => {

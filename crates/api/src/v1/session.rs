@@ -1,4 +1,4 @@
-//! Who one is, for the console. Not in Blazar.
+//! The caller's identity and permissions, for the console. Not in Blazar.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The operator's settings, and names beside identifiers, for administrators. Not in Blazar.
+//! The operator's settings, and names for identifiers, for administrators. Not in Blazar.
 
 use std::collections::BTreeMap;
 

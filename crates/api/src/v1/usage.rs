@@ -1,18 +1,19 @@
 //! Usage in answers (USE, CLS-12). Not in Blazar.
 //!
-//! Sums are exact inside; here they are hours to a millionth. Money is text, since numbers of JSON are binary.
+//! Sums are exact internally. Here they are hours, rounded to a millionth. Money is text, since JSON numbers
+//! are binary.
 
 use leases::usage::{Amounts, By, Charge, Decimal, Event, Group, Instances, Item, Totals};
 use leases::window::Window;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Microseconds of an hour.
+/// Microseconds in an hour.
 const HOUR_US: u128 = 3_600_000_000;
-/// MiB of a GiB.
+/// MiB in a GiB.
 const MIB: u128 = 1024;
 
-/// Hours, or what else there are so many parts of in one.
+/// Hours of a unit, from microseconds of parts of it. `in_one` is the number of parts in the unit.
 fn hours(parts: u128, in_one: u128) -> f64 {
     Decimal::of_parts(parts, HOUR_US * in_one).millionths as f64 / 1e6
 }
@@ -87,7 +88,7 @@ pub struct LeaseUsage {
 }
 
 impl LeaseUsage {
-    /// Of a lease, from its start to its end and until now.
+    /// Usage of a lease: `whole` is from its start to its end, `so_far` is until now.
     pub fn new(whole: &Totals, so_far: &Totals) -> Self {
         Self { reserved: whole.into(), reserved_so_far: so_far.into(), used: (&so_far.in_leases).into() }
     }
@@ -131,7 +132,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What that group amounts to in its period.
+    /// Usage of a group in a period.
     pub fn new(period: Window, group: &Group, totals: &Totals) -> Self {
         Self {
             start: period.start().to_string(),
@@ -149,7 +150,7 @@ impl Usage {
         }
     }
 
-    /// The headings of a table of these, by what they were asked.
+    /// Headings of a table of usage by the requested groups.
     pub fn headings(by: By) -> Vec<&'static str> {
         let asked = [
             ("project_id", by.project),
@@ -181,7 +182,7 @@ impl Usage {
         ["start", "end"].into_iter().chain(asked).chain(fixed).collect()
     }
 
-    /// The row of such a table.
+    /// A row of the table with these [headings](Self::headings).
     pub fn row(&self, by: By) -> Vec<String> {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let asked = [
@@ -250,7 +251,7 @@ pub struct BillingLine {
 }
 
 impl BillingLine {
-    /// The headings of a table of these.
+    /// Headings of a table of billing lines.
     pub const HEADINGS: [&str; 10] = [
         "start",
         "end",
@@ -264,7 +265,8 @@ impl BillingLine {
         "amount",
     ];
 
-    /// What is charged for a lease, or for a user's preemptible instances, in a period.
+    /// The charge for a lease, or for a user's preemptible instances, in a period. `None` if the group has no
+    /// project or no user.
     pub fn new(period: Window, group: &Group, charge: &Charge) -> Option<Self> {
         let item: Item = charge.item;
         Some(Self {
@@ -282,7 +284,7 @@ impl BillingLine {
         })
     }
 
-    /// The row of such a table.
+    /// A row of the table with these [headings](Self::HEADINGS).
     pub fn row(&self) -> Vec<String> {
         let Self { start, end, project_id, user_id, lease_id, .. } = self;
         let Self { item, quantity, unit, unit_price, amount, .. } = self;
@@ -328,7 +330,7 @@ pub struct UsageEvent {
 }
 
 impl UsageEvent {
-    /// The event of that number. `show_hosts` says whether the reader may know hosts.
+    /// The event with that number. `show_hosts`: the reader may know hosts.
     pub fn new(number: u64, event: Event, show_hosts: bool) -> Self {
         let hosts = event.hosts.iter().filter(|_| show_hosts).map(ToString::to_string).collect();
         Self {

@@ -1,4 +1,4 @@
-//! What a server of Nova may know of itself, as Nova asks for it (`DynamicJSON`).
+//! Data about a Nova server for the server itself, in the form in which Nova requests it (`DynamicJSON`).
 
 use leases::ids::{GuestId, ReservationId};
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,6 @@ pub struct Vendordata {
 pub struct VendordataLease {
     /// Its identifier.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// PENDING, ACTIVE and so on.
     pub status: String,
@@ -54,7 +53,6 @@ pub struct VendordataLease {
 }
 
 impl VendordataLease {
-    /// That lease, and that reservation of it.
     pub fn new(record: &LeaseRecord, reservation: Option<ReservationId>) -> Self {
         let lease = &record.lease;
         Self {
@@ -69,10 +67,10 @@ impl VendordataLease {
     }
 }
 
-/// Reads which server it is about. Nova sends more: the project, the image, the user data.
+/// Reads the server's identifier. Nova sends more: the project, the image, the user data.
 ///
 /// # Errors
-/// If it is not said, or is no identifier.
+/// If the identifier is missing or invalid.
 pub fn read_vendordata_request(body: &Value) -> Result<GuestId, RequestError> {
     const NAME: &str = "instance-id";
     let value = body.get(NAME).ok_or_else(|| RequestError::Missing(NAME.to_owned()))?;

@@ -1,4 +1,4 @@
-//! The bodies of requests about instances.
+//! Bodies of requests about instances.
 
 use std::collections::BTreeMap;
 

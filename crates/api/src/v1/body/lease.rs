@@ -1,4 +1,4 @@
-//! The bodies of requests about leases.
+//! Bodies of requests about leases.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Lists that come in pages if a client asks for so many.
+//! Lists, which are paginated if a client asks for pages.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! The document describes bodies, the readers take them, and both have the same fields.
+//! The document describes bodies and the readers accept them. Both must have the same fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +20,10 @@ use crate::v1::{
     SchedulerHints, UnknownFields, lease_of_pool, read_property_update, reservation_properties, swapped_host,
 };
 
-/// No body has such a field.
+/// A field that no body has.
 const NO_FIELD: &str = "no_such_field";
 
-/// The fields that the document says of a body, or of one of its forms.
+/// Fields of a body, or of one of its forms, in the document's schema.
 fn described(schema: &Value) -> BTreeSet<String> {
     schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
 }
@@ -32,7 +32,7 @@ fn schema<B: PartialSchema>() -> Value {
     serde_json::to_value(B::schema()).expect("JSON")
 }
 
-/// The fields that a reader asks for: it names them when there is one more, at that place of the body.
+/// Fields that a reader knows. It names them when it rejects one more, at that place in the body.
 fn read_of<T>(
     read: impl Fn(&Value) -> Result<T, RequestError>,
     mut body: Value,
@@ -49,7 +49,7 @@ fn read_of<T>(
     }
 }
 
-/// The fields of a reservation that a reader asks for: it names them when there is one more, which it ignores.
+/// Fields of a reservation that a reader knows. It names them when it ignores one more.
 fn read_of_reservation(ignored: &[UnknownFields]) -> BTreeSet<String> {
     let [unknown] = ignored else { panic!("{ignored:?}") };
     assert_eq!(unknown.names, [NO_FIELD]);
@@ -69,7 +69,7 @@ fn read_lease(body: &Value) -> Result<LeaseRequest, RequestError> {
     LeaseRequest::read(body, now(), &Deadlines::default(), &small_flavor, &Limits::default())
 }
 
-/// One reservation of each type, with no more than there has to be.
+/// One minimal reservation of each type.
 fn reservations() -> Vec<Value> {
     vec![
         json!({"resource_type": "physical:host", "min": 1, "max": 1, "hypervisor_properties": "",
@@ -127,7 +127,7 @@ fn reservations_of_every_type_have_the_fields_that_are_read() {
         body["reservations"][position][NO_FIELD] = json!(1);
         let mut read = read_of_reservation(&read_lease(&body).expect("well formed").ignored);
         if position == 2 {
-            // Clients copy it from reservations of the other type; it has to be empty.
+            // Clients copy it from reservations of the other type, so an empty value is accepted.
             assert!(read.remove("resource_properties"));
         }
         assert_eq!(described(form), read, "{position}");
@@ -140,7 +140,7 @@ fn a_change_of_a_lease_has_the_fields_that_are_read() {
     let shown = Lease::from(&LeaseRecord::new(lease.clone(), BTreeMap::new(), now()));
     let read_change = |body: &Value| LeaseUpdate::read(body, now(), &lease, &shown, &Limits::default());
     let mut read = read_of(read_change, json!({}), "");
-    // That hints do not change is an answer of its own.
+    // A change of hints has an error of its own.
     assert!(read.remove("scheduler_hints"));
     assert_eq!(described(&schema::<LeaseChange>()), read);
     let mut read = BTreeSet::new();
