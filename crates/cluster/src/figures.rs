@@ -1,14 +1,13 @@
 //! A node's running figures and the four operations on them (HT-model).
 //!
-//! Every operation is a function from figures to figures: a candidate placement is judged without touching
-//! the cluster. Lists, peers and tag counts live in [`crate::NodeState`]; what an operation needs to know of
-//! them comes in as numbers.
+//! Every operation maps figures to new figures, so a candidate placement is judged without changing the
+//! cluster. Lists, peers and tag counts live in [`crate::NodeState`] and are passed to operations as numbers.
 
 use thiserror::Error;
 
 use crate::node::Node;
 
-/// Why an instance cannot be put on a node. The order is that of statistics and tie-breaks.
+/// A node's reason for refusing an instance. Statistics and tie-breaks use this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
 pub enum FailMode {
     /// Not enough memory, or the node's redundancy reserve would be used up.
@@ -17,31 +16,29 @@ pub enum FailMode {
     /// Not enough disk, too many spindles used, or a disk template that does not fit.
     #[error("FailDisk")]
     Disk,
-    /// Too many virtual CPUs.
     #[error("FailCPU")]
     Cpu,
     /// The cluster could not survive the loss of a node.
     #[error("FailN1")]
     N1,
-    /// Another instance there has the same exclusion tag.
+    /// Another instance on the node has the same exclusion tag.
     #[error("FailTags")]
     Tags,
     /// Migration tags forbid it.
     #[error("FailMig")]
     Migration,
-    /// Number of disks outside the policy.
+    /// The number of disks is outside the policy's bounds.
     #[error("FailDiskCount")]
     DiskCount,
-    /// Not enough spindles, or spindles outside the policy.
+    /// Not enough spindles, or the number of spindles is outside the policy's bounds.
     #[error("FailSpindles")]
     Spindles,
-    /// A defect.
+    /// A bug in the program.
     #[error("FailInternal")]
     Internal,
 }
 
 impl FailMode {
-    /// All reasons, in order.
     pub const ALL: [Self; 9] = [
         Self::Memory,
         Self::Disk,
@@ -55,86 +52,81 @@ impl FailMode {
     ];
 }
 
-/// What an instance asks of a node, as plain numbers.
+/// Resources that an instance needs from a node, as plain numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Demand {
-    /// Memory, MiB.
+    /// MiB.
     pub memory: i64,
-    /// Disk on each of its nodes, MiB.
+    /// MiB on each of the instance's nodes.
     pub disk: i64,
-    /// Virtual CPUs that count; 0 for an instance that is administratively offline.
+    /// 0 if the instance is administratively offline.
     pub vcpus: i64,
     /// Weight of its disk activity, in spindles.
     pub spindle_use: f64,
-    /// Spindles of its disks, where all are known.
+    /// Total spindles of the disks; `None` if any disk's number is unknown.
     pub spindles: Option<i64>,
-    /// Utilisation of CPU, memory, disk, network.
+    /// Dimensionless, in the order CPU, memory, disk, network.
     pub utilisation: [f64; 4],
-    /// Memory it occupies on its primary; 0 while it is stopped.
+    /// Memory in use on the primary, MiB; 0 while the instance is stopped.
     pub used_memory: i64,
-    /// Memory reserved for it on its secondary.
+    /// Memory reserved on the secondary, MiB.
     pub reserved_memory: i64,
-    /// Whether it consumes disk and spindles of its node.
+    /// Whether the instance uses the node's own disk and spindles.
     pub local_storage: bool,
-    /// Whether it may have a secondary.
+    /// Whether the disk template is DRBD: no other template has a secondary.
     pub drbd: bool,
-    /// Planned, not yet created: changes only the `booked_` figures.
+    /// Planned but not created yet. It changes only the `booked_` figures.
     pub forthcoming: bool,
 }
 
-/// What a placement does to the exclusion tags of a node's primaries.
+/// Effect of a placement on the exclusion tags of a node's primaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TagEffect {
-    /// One of the instance's tags is present already.
+    /// The node already has a primary with one of the instance's tags.
     pub present: bool,
-    /// How many instances beyond the first per tag this one adds (or, on removal, takes away).
+    /// Change in the number of instances beyond the first per tag: added by a placement, freed by a removal.
     pub conflicts: i64,
 }
 
 /// A node's running figures.
 ///
-/// The `booked_` figures include forthcoming instances; the others do not. Ratios are functions of these and
-/// of the [`Node`], so they are not stored.
+/// `booked_` figures include forthcoming instances; except for `tag_conflicts`, the other figures don't.
+/// Ratios are derived from these figures and the [`Node`], so they are not stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
-    /// Memory of primaries that occupy some, MiB.
+    /// Memory in use by primaries, MiB; stopped primaries use none.
     pub instance_memory: i64,
-    /// Largest sum of memory reserved for the instances of any one other node, MiB.
+    /// Reserve for failovers, MiB: the maximum, over the other nodes, of the memory reserved for that node's
+    /// instances.
     pub reserved_memory: i64,
-    /// Free disk, MiB.
+    /// MiB.
     pub free_disk: i64,
-    /// Free spindles.
     pub free_spindles: i64,
-    /// Virtual CPUs in use, those of the node's own system included.
+    /// Virtual CPUs in use, including the node's own system.
     pub used_vcpus: i64,
-    /// Spindles that instances use; a whole number.
+    /// Spindles that instances use; always a whole number.
     pub instance_spindles: f64,
-    /// Utilisation by CPU, memory, disk and network.
+    /// Sum of utilizations, in the order CPU, memory, disk, network.
     pub load: [f64; 4],
-    /// Number of primaries.
     pub primaries: i64,
-    /// Number of secondaries.
     pub secondaries: i64,
-    /// Sum over primaries of location tags shared with the secondary, plus unmet wishes for a location.
+    /// Sum over primaries: location tags shared with the secondary, plus unmet desired locations.
     pub location_score: i64,
-    /// Primaries beyond the first per exclusion tag; forthcoming ones included.
+    /// Primaries beyond the first per exclusion tag, including forthcoming instances.
     pub tag_conflicts: i64,
-    /// Whether the node could not take over the instances of some other node.
+    /// Whether the node lacks the memory to take over the instances of some other node.
     pub fails_n1: bool,
-    /// Free memory as reported, less what was booked since, MiB.
+    /// Reported free memory minus bookings since the report, MiB.
     pub booked_free_memory: i64,
-    /// Free disk, MiB.
+    /// MiB.
     pub booked_free_disk: i64,
-    /// Free spindles.
     pub booked_free_spindles: i64,
-    /// Virtual CPUs in use.
     pub booked_used_vcpus: i64,
-    /// Spindles that instances use.
     pub booked_instance_spindles: f64,
 }
 
 impl Figures {
-    /// The figures of a node without instances.
+    /// Figures of a node without instances.
     pub fn empty(node: &Node) -> Self {
         Self {
             instance_memory: 0,
@@ -157,18 +149,19 @@ impl Figures {
         }
     }
 
-    /// Memory that no instance has, MiB; what the node reports is not trusted beyond what is recorded.
+    /// Memory not used by the system or by instances, MiB. Computed from recorded sizes, and reduced by the
+    /// node's missing memory: the reported free memory can be too high.
     #[inline]
     pub fn unallocated_memory(&self, node: &Node) -> i64 {
         node.total_memory_mib() - node.node_memory - self.instance_memory - node.missing_memory.max(0)
     }
 
-    /// Memory free for new instances: unallocated, less the reserve.
+    /// Memory available to new instances, MiB: unallocated minus the reserve, at least 0.
     pub fn available_memory(&self, node: &Node) -> i64 {
         (self.unallocated_memory(node) - self.reserved_memory).max(0)
     }
 
-    /// Disk free for new instances: free, less the minimum to keep.
+    /// Disk available to new instances, MiB: free minus the minimum to keep, at least 0.
     pub fn available_disk(&self, node: &Node) -> i64 {
         self.free_disk.saturating_sub(node.min_free_disk).max(0)
     }
@@ -179,7 +172,8 @@ impl Figures {
         self.unallocated_memory(node) as f64 / node.total_memory
     }
 
-    /// Free disk (or, with exclusive storage, free spindles) over the total; 1 where there is none.
+    /// Free disk over total disk, or free spindles over total spindles with exclusive storage; 1 if the total
+    /// is 0.
     #[inline]
     pub fn free_disk_ratio(&self, node: &Node) -> f64 {
         disk_ratio(node, self.free_spindles, self.free_disk)
@@ -197,19 +191,19 @@ impl Figures {
         self.used_vcpus as f64 / node.total_cpus
     }
 
-    /// Virtual CPUs per physical CPU, forthcoming instances included.
+    /// Virtual CPUs per physical CPU, including forthcoming instances.
     #[inline]
     pub fn booked_vcpu_ratio(&self, node: &Node) -> f64 {
         self.booked_used_vcpus as f64 / node.total_cpus
     }
 
-    /// Reported free memory less what was booked since, over total memory.
+    /// Reported free memory minus bookings since the report, over total memory.
     #[inline]
     pub fn booked_free_memory_ratio(&self, node: &Node) -> f64 {
         self.booked_free_memory as f64 / node.total_memory
     }
 
-    /// As [`Self::free_disk_ratio`], forthcoming instances included.
+    /// [`Self::free_disk_ratio`] including forthcoming instances.
     #[inline]
     pub fn booked_free_disk_ratio(&self, node: &Node) -> f64 {
         disk_ratio(node, self.booked_free_spindles, self.booked_free_disk)
@@ -219,9 +213,9 @@ impl Figures {
         self.fails_n1 = self.unallocated_memory(node) <= self.reserved_memory;
     }
 
-    /// Puts an instance on the node as its primary.
+    /// Places an instance on the node as its primary.
     ///
-    /// `location` is the instance's location score there. Forced, only what is physically impossible refuses.
+    /// `location` is the instance's location score on this node. With `force`, only physical limits refuse.
     #[inline]
     pub fn add_primary(
         &self,
@@ -275,7 +269,7 @@ impl Figures {
         Ok(new)
     }
 
-    /// Takes a primary away; the mirror image of [`Self::add_primary`]. Never refused.
+    /// Removes a primary: the inverse of [`Self::add_primary`]. Never refused.
     #[inline]
     #[must_use]
     pub fn remove_primary(&self, node: &Node, demand: &Demand, conflicts: i64, location: i64) -> Self {
@@ -298,9 +292,9 @@ impl Figures {
         new
     }
 
-    /// Puts an instance's mirror on the node.
+    /// Places an instance on the node as its secondary.
     ///
-    /// `peer_reserved` is what the node reserves already for the instances of that primary.
+    /// `peer_reserved` is the memory that the node already reserves for instances of the same primary, MiB.
     #[inline]
     pub fn add_secondary(
         &self,
@@ -339,7 +333,7 @@ impl Figures {
         Ok(new)
     }
 
-    /// Takes a mirror away. `reserved_memory` is the node's reserve without it; see
+    /// Removes a secondary. `reserved_memory` is the node's reserve without it, as computed by
     /// [`crate::NodeState::reserve_without`]. Never refused.
     #[inline]
     #[must_use]
@@ -356,7 +350,7 @@ impl Figures {
         new
     }
 
-    /// Counts an instance found on the node at load; what the node reports already includes it.
+    /// Counts a primary found on the node at load. The node's reported figures already include it.
     pub(crate) fn load_primary(&mut self, node: &Node, demand: &Demand, tags: TagEffect, location: i64) {
         if demand.forthcoming {
             if demand.local_storage {
@@ -373,7 +367,7 @@ impl Figures {
             self.primaries += 1;
             self.location_score += location;
         }
-        // A running instance is missing from the reported free memory already.
+        // A running instance is already missing from the reported free memory.
         if demand.used_memory == 0 || demand.forthcoming {
             self.booked_free_memory -= demand.memory;
         }
@@ -382,7 +376,7 @@ impl Figures {
         self.booked_instance_spindles = added_use(node, self.booked_instance_spindles, demand, 1.0);
     }
 
-    /// Counts a mirror found on the node at load.
+    /// Counts a secondary found on the node at load.
     pub(crate) fn load_secondary(&mut self, node: &Node, demand: &Demand) {
         if demand.forthcoming {
             if demand.local_storage {
@@ -422,7 +416,7 @@ impl Figures {
         self.instance_spindles = added_use(node, self.instance_spindles, demand, 1.0);
     }
 
-    /// A mirror always takes its disk, whatever the template claims.
+    /// A secondary always uses disk, even if its template doesn't use local storage.
     fn take_mirror_storage(&mut self, node: &Node, demand: &Demand) {
         self.free_disk -= demand.disk;
         self.free_spindles = taken_spindles(node, self.free_spindles, demand);
@@ -469,7 +463,8 @@ fn disk_ratio(node: &Node, free_spindles: i64, free_disk: i64) -> f64 {
     }
 }
 
-/// Free spindles after a placement: -1 (refused) when an exclusive-storage node gets an unknown number.
+/// Free spindles after a placement. -1, which is refused, if the node has exclusive storage and the
+/// instance's number of spindles is unknown.
 #[inline]
 fn taken_spindles(node: &Node, free: i64, demand: &Demand) -> i64 {
     match (node.exclusive_storage, demand.spindles) {

@@ -1,23 +1,21 @@
-//! Node groups.
+//! Node groups and their allocation policies.
 
 use crate::policy::Policy;
 
-/// Whether new instances may be placed in a group; the order is the order of preference.
+/// Whether new instances can be placed in a group. The order is the order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AllocPolicy {
-    /// Used first.
     Preferred,
-    /// Used when no preferred group has room.
+    /// Used if no preferred group has capacity.
     LastResort,
-    /// Never chosen, unless a request names the group.
+    /// Used only if a request names the group.
     Unallocable,
 }
 
 impl AllocPolicy {
-    /// All policies in order of preference.
     pub const ALL: [Self; 3] = [Self::Preferred, Self::LastResort, Self::Unallocable];
 
-    /// The name used in files and messages.
+    /// The name in files and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Preferred => "preferred",
@@ -26,7 +24,6 @@ impl AllocPolicy {
         }
     }
 
-    /// The policy of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.name() == name)
     }
@@ -35,22 +32,18 @@ impl AllocPolicy {
 /// A node group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// The group's name.
     pub name: String,
-    /// The group's UUID; any string.
+    /// Any string.
     pub uuid: String,
-    /// Whether new instances may be placed here.
     pub alloc_policy: AllocPolicy,
-    /// The group's tags, as loaded.
     pub tags: Vec<String>,
-    /// UUIDs of the networks that the group is connected to.
+    /// UUIDs of connected networks.
     pub networks: Vec<String>,
-    /// The group's instance policy.
     pub policy: Policy,
 }
 
 impl Group {
-    /// A group that new instances may join, under the default policy; the caller fills in what it knows.
+    /// A group with allocation policy `preferred` and the default instance policy.
     pub fn new(name: impl Into<String>, uuid: impl Into<String>) -> Self {
         Self {
             name: name.into(),

@@ -1,4 +1,6 @@
-//! Small integer identifiers; an index is a position in the input, which drives every tie-break.
+//! Indices of groups, nodes and instances, and identifiers of tags.
+//!
+//! An index is the position in the input. Input order decides every tie.
 
 use std::fmt;
 
@@ -43,6 +45,6 @@ index!(
     InstanceIdx
 );
 index!(
-    /// An interned tag; equal identifiers mean equal strings.
+    /// An interned tag: equal identifiers mean equal strings.
     TagId
 );

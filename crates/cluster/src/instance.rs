@@ -1,21 +1,20 @@
-//! Instances: what they ask of a node, and where they are.
+//! Instances: their sizes, states and nodes.
 
 use crate::figures::Demand;
 use crate::ids::{NodeIdx, TagId};
 use crate::tags::PINNED;
 
-/// How an instance's disks are stored (HT-model).
+/// Disk template: how an instance's disks are stored (HT-model).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DiskTemplate {
-    /// No disks.
     Diskless,
     /// Files on the node.
     File,
-    /// Files on storage that all nodes share.
+    /// Files on storage shared by all nodes.
     SharedFile,
     /// Logical volumes on the node.
     Plain,
-    /// A block device that all nodes see.
+    /// A block device visible to all nodes.
     Block,
     /// Logical volumes mirrored to a secondary node.
     Drbd,
@@ -27,10 +26,10 @@ pub enum DiskTemplate {
     Gluster,
 }
 
-/// How an instance can change its node.
+/// How an instance's data reaches other nodes, which decides how the instance can move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MirrorClass {
-    /// Its data is on one node only.
+    /// The data is on one node only.
     None,
     /// Mirrored by Ganeti to a secondary node.
     Internal,
@@ -39,7 +38,7 @@ pub enum MirrorClass {
 }
 
 impl DiskTemplate {
-    /// All templates, in the canonical order.
+    /// All templates in canonical order.
     pub const ALL: [Self; 9] = [
         Self::Diskless,
         Self::File,
@@ -52,7 +51,7 @@ impl DiskTemplate {
         Self::Gluster,
     ];
 
-    /// The name used in files and messages.
+    /// The name in files and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Diskless => "diskless",
@@ -67,12 +66,10 @@ impl DiskTemplate {
         }
     }
 
-    /// The template of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|t| t.name() == name)
     }
 
-    /// How an instance of this template can change its node.
     pub fn mirror(self) -> MirrorClass {
         match self {
             Self::Drbd => MirrorClass::Internal,
@@ -81,42 +78,41 @@ impl DiskTemplate {
         }
     }
 
-    /// Whether balancing may move instances of this template at all.
+    /// Whether balancing can move instances of this template.
     pub fn movable(self) -> bool {
         !matches!(self, Self::Plain | Self::File | Self::Diskless)
     }
 
-    /// Whether an instance consumes disk space and spindles of its node.
+    /// Whether instances use disk space and spindles of their nodes.
     pub fn local_storage(self) -> bool {
         matches!(self, Self::Drbd | Self::Plain)
     }
 
-    /// How many nodes an instance of this template occupies.
+    /// Number of nodes that an instance occupies.
     pub fn required_nodes(self) -> usize {
         if self == Self::Drbd { 2 } else { 1 }
     }
 }
 
-/// The administrative and observed state of an instance.
+/// Administrative and observed state of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceStatus {
     /// Stopped by the administrator.
     AdminDown,
-    /// Stopped, and not counted as a consumer.
+    /// Stopped by the administrator. Its CPUs are not counted, and no memory is reserved for it.
     AdminOffline,
-    /// Should run, does not.
+    /// Stopped, but should be running.
     ErrorDown,
-    /// Runs, should not.
+    /// Running, but should be stopped.
     ErrorUp,
-    /// Its node does not answer.
+    /// The primary does not answer.
     ErrorNodeDown,
-    /// Its node is marked offline.
+    /// The primary is marked offline.
     ErrorNodeOffline,
-    /// Runs as it should.
     Running,
-    /// Stopped from inside.
+    /// Stopped from inside the instance.
     UserDown,
-    /// Runs on another node than its primary.
+    /// Running on a node that isn't its primary.
     ErrorWrongNode,
 }
 
@@ -134,7 +130,7 @@ impl InstanceStatus {
         Self::ErrorWrongNode,
     ];
 
-    /// The name used in files.
+    /// The name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::AdminDown => "ADMIN_down",
@@ -149,17 +145,16 @@ impl InstanceStatus {
         }
     }
 
-    /// The state of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|s| s.name() == name)
     }
 
-    /// Whether the instance is moved live rather than restarted.
+    /// Whether the instance is moved by live migration instead of failover.
     pub fn running(self) -> bool {
         matches!(self, Self::Running | Self::ErrorUp)
     }
 
-    /// Whether the instance occupies memory on its primary.
+    /// Whether the instance uses memory on its primary.
     pub fn uses_memory(self) -> bool {
         matches!(
             self,
@@ -172,63 +167,55 @@ impl InstanceStatus {
     }
 }
 
-/// One disk.
+/// A disk of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Size in MiB.
+    /// MiB.
     pub size: i64,
-    /// Spindles, where known.
+    /// `None` if unknown.
     pub spindles: Option<i64>,
 }
 
-/// Utilisation of CPU, memory, disk and network, dimensionless; 1 each when nothing is known.
+/// Utilization of CPU, memory, disk and network. Dimensionless; 1 each if unknown.
 pub type Utilisation = [f64; 4];
 
 /// An instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instance {
-    /// Full name.
     pub name: String,
-    /// Memory in MiB.
+    /// MiB.
     pub memory: i64,
-    /// Disk space on a node, in MiB (mirror metadata included).
+    /// Disk space on each node, MiB, including mirror metadata.
     pub disk: i64,
-    /// Its disks.
     pub disks: Vec<Disk>,
-    /// Virtual CPUs.
     pub vcpus: i64,
-    /// Its state.
     pub status: InstanceStatus,
-    /// Whether balancing may move it, and secondaries reserve memory for it.
+    /// Whether balancing can move the instance and its secondary reserves memory for it.
     pub auto_balance: bool,
-    /// Where it runs.
     pub primary: NodeIdx,
-    /// Where its mirror is.
     pub secondary: Option<NodeIdx>,
-    /// How its disks are stored.
     pub template: DiskTemplate,
-    /// How many spindles its disk activity is worth.
+    /// Weight of the disk activity, in spindles.
     pub spindle_use: i64,
-    /// Its tags, as loaded.
+    /// Tags as loaded.
     pub tags: Vec<String>,
-    /// Planned, not yet created.
+    /// Planned but not created yet.
     pub forthcoming: bool,
-    /// Networks of its interfaces (UUIDs).
+    /// UUIDs of the networks that its interfaces are in.
     pub networks: Vec<String>,
-    /// Utilisation, given or assumed.
     pub utilisation: Utilisation,
-    /// Whether balancing may move it; derived at load.
+    /// Whether balancing can move the instance; derived at load.
     pub movable: bool,
-    /// Tags that keep instances apart; derived at load.
+    /// Tags that keep instances on different nodes; derived at load.
     pub exclusion_tags: Vec<TagId>,
-    /// Location tags it wishes its primary to have, sorted; derived at load.
+    /// Location tags that the primary should have, sorted; derived at load.
     pub desired_locations: Vec<TagId>,
-    /// Number of location tags that its two nodes share; derived at load, changed by moves.
+    /// Number of location tags shared by primary and secondary; derived at load, updated by moves.
     pub location_score: i64,
 }
 
 impl Instance {
-    /// An instance with the given shape and everything else at its default.
+    /// A running instance with default values: no memory, disks or CPUs.
     pub fn new(name: impl Into<String>, template: DiskTemplate, primary: NodeIdx) -> Self {
         Self {
             name: name.into(),
@@ -253,38 +240,37 @@ impl Instance {
         }
     }
 
-    /// Sum of the disks' spindles; unknown if any disk's number is, 0 without disks.
+    /// Sum of the disks' spindles. `None` if any disk's number is unknown; 0 without disks.
     pub fn total_spindles(&self) -> Option<i64> {
         self.disks.iter().map(|d| d.spindles).sum()
     }
 
-    /// Whether the instance has the tag [`PINNED`], so that neither of its copies may change nodes.
+    /// Whether the instance has the tag [`PINNED`], which keeps both its primary and its secondary in place.
     pub fn is_pinned(&self) -> bool {
         self.tags.iter().any(|tag| tag == PINNED)
     }
 
-    /// Whether the instance is counted as a consumer of CPUs.
+    /// Whether the instance's CPUs are counted.
     pub fn online(&self) -> bool {
         self.status != InstanceStatus::AdminOffline
     }
 
-    /// Whether the instance occupies memory of its primary.
+    /// Whether the instance uses memory on its primary.
     pub fn uses_memory(&self) -> bool {
         self.status.uses_memory() && !self.forthcoming
     }
 
-    /// Whether the instance reserves memory on its secondary; a stopped one does as well.
+    /// Whether the secondary reserves memory for the instance. It does for stopped instances too.
     pub fn reserves_secondary_memory(&self) -> bool {
         self.online() && self.auto_balance
     }
 
-    /// The nodes that the instance depends on: both for DRBD, the primary for everything else.
+    /// Nodes that the instance depends on: primary and secondary for DRBD, else the primary.
     pub fn involved_nodes(&self) -> impl Iterator<Item = NodeIdx> + use<> {
         let secondary = if self.template == DiskTemplate::Drbd { self.secondary } else { None };
         std::iter::once(self.primary).chain(secondary)
     }
 
-    /// What the instance asks of a node, as plain numbers.
     pub fn demand(&self) -> Demand {
         Demand {
             memory: self.memory,

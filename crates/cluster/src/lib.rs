@@ -1,12 +1,30 @@
-//! The cluster model: nodes, instances, node groups, policies and tags, with every derived figure kept
-//! incrementally.
+//! The cluster model: nodes, instances, node groups, policies and tags, and every figure derived from them.
 //!
-//! This crate is pure: it performs no input or output, reads no clock and no environment, and knows no file
-//! format. Formats build the plain values ([`Group`], [`Node`], [`Instance`]) and hand them to
-//! [`Cluster::load`], which derives the rest (HT-model).
+//! Formats build plain values ([`Group`], [`Node`], [`Instance`]) and pass them to [`Cluster::load`], which
+//! derives the rest (HT-model). Decisions then judge a [`Move`] with a [`Probe`], which returns an
+//! [`Outcome`] without changing the cluster:
 //!
-//! Sizes are MiB. Sums and ratios are IEEE binary64 with the reference's order of operations, because the
-//! decisions built on them depend on the last bit.
+//! ```text
+//! parts ──Cluster::load──► Cluster ──Probe::judge──► Outcome ──Cluster::apply──► Undo
+//!                             ▲                                                   │
+//!                             └────────────────── Cluster::undo ──────────────────┘
+//! ```
+//!
+//! - A [`Node`] and an [`Instance`] hold recorded facts. A [`NodeState`] lists the instances on a node, and
+//!   its [`Figures`] are the numbers that placements are judged by.
+//! - A [`Demand`] is an instance as a node sees it. A refused placement returns a [`FailMode`].
+//! - A [`Policy`] limits instance sizes; [`TagRules`] define the meaning of tags.
+//!
+//! This crate is pure: no input or output, no clock, no environment, no file formats. Sizes are in MiB. Sums
+//! and ratios are IEEE binary64 in the reference's order of operations, because decisions depend on the last
+//! bit.
+//!
+//! Invariant: after any sequence of moves, the figures are those that a fresh load of the result would
+//! derive, except for rounding of the utilization sums. This holds under [`InitialN1::Recorded`], if all
+//! spindles are known. Undoing moves restores every figure exactly. `tests/properties` checks both.
+//!
+//! Start reading at `figures.rs`, which has the four operations on a node's figures, then `load.rs` and
+//! `moves.rs`.
 
 mod figures;
 mod group;

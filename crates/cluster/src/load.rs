@@ -1,4 +1,4 @@
-//! From plain values to a cluster with every derived figure (HT-tags, in its order).
+//! Loading: derives every figure of a cluster from plain values (HT-tags, in its order).
 
 use std::collections::HashMap;
 
@@ -12,75 +12,69 @@ use crate::policy::Policy;
 use crate::state::Cluster;
 use crate::tags::TagRules;
 
-/// Which nodes count as failing N+1 before anything moves.
+/// Rule that decides which nodes fail N+1 before anything moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum InitialN1 {
-    /// Reported free memory below the reserve: the rule of Ganeti up to 3.1.0~rc2.
+    /// Reported free memory is below the reserve: the rule of Ganeti up to 3.1.0~rc2.
     #[default]
     Reported,
-    /// Unallocated memory not above the reserve: the rule of Ganeti since 3.1.0, and of every later step.
+    /// Unallocated memory is at or below the reserve: the rule of Ganeti since 3.1.0, and of all steps after
+    /// loading.
     Recorded,
 }
 
-/// Options that shape the loaded cluster.
+/// Options for [`Cluster::load`].
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
-    /// Assume no utilisation at all, whatever is given.
+    /// Set all utilization to 0, even if it is given.
     pub ignore_utilisation: bool,
-    /// Utilisation by full instance name; later entries win, unknown names are ignored.
+    /// Utilization by full instance name. Later entries win; unknown names are ignored.
     pub utilisation: Vec<(String, Utilisation)>,
-    /// Prefixes of exclusion tags, without the colon, beside those that cluster tags define.
+    /// Prefixes of exclusion tags, without the colon, in addition to those that cluster tags define.
     pub exclusion_tags: Vec<String>,
-    /// If not empty, only these instances may be moved by balancing.
+    /// Instances that balancing can move; empty for all.
     pub select_instances: Vec<String>,
-    /// These instances may not be moved by balancing.
+    /// Instances that balancing must not move.
     pub exclude_instances: Vec<String>,
-    /// Memory that the system of a KVM node is taken to use, MiB; not applied unless positive.
+    /// System memory of KVM nodes, MiB. Values of 0 or less keep each node's own value.
     pub static_kvm_node_memory: i64,
-    /// Which nodes count as failing N+1 at first.
     pub initial_n1: InitialN1,
 }
 
-/// What is wrong with the options.
+/// Error in the options or in the loaded records.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LoadError {
-    /// Names in the selection options that denote no instance, or several.
+    /// Names in the selection options that match no instance, or several.
     #[error("Unknown instance(s): [{}]", quoted(.0))]
     UnknownInstances(Vec<String>),
-    /// A DRBD instance whose mirror is where it runs.
+    /// A DRBD instance with the same primary and secondary.
     #[error("Instance {instance} has same primary and secondary node - {node}")]
-    SameNodes {
-        /// The instance.
-        instance: String,
-        /// The node.
-        node: String,
-    },
+    SameNodes { instance: String, node: String },
 }
 
 fn quoted(names: &[String]) -> String {
     names.iter().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(",")
 }
 
-/// A node whose records do not add up.
+/// A node with memory or disk that is neither used nor free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inconsistency {
-    /// Which node.
     pub node: NodeIdx,
-    /// Memory that is neither used, nor free, MiB.
+    /// Memory neither used nor free, MiB.
     pub missing_memory: i64,
-    /// Disk that is neither used, nor free, MiB.
+    /// Disk neither used nor free, MiB.
     pub missing_disk: i64,
 }
 
-/// More missing memory than this is worth a warning, MiB.
+/// Missing memory above this limit is reported, MiB.
 const TOLERATED_MISSING_MEMORY: i64 = 512;
-/// More missing disk than this is worth a warning, MiB.
+/// Missing disk above this limit is reported, MiB.
 const TOLERATED_MISSING_DISK: i64 = 1024;
 
 impl Cluster {
-    /// Builds a cluster from its parts. Group, node and instance indices in the parts are positions.
+    /// Builds a cluster from its parts. Indices in the parts are positions.
     ///
-    /// Also returns the nodes whose records do not add up, last node first.
+    /// Also returns the inconsistent nodes, last node first.
     pub fn load(
         groups: Vec<Group>,
         nodes: Vec<Node>,
@@ -112,7 +106,7 @@ impl Cluster {
         Ok((cluster, warnings))
     }
 
-    /// A mirror must be elsewhere: moves take an instance's two nodes for different ones.
+    /// Rejects DRBD instances with the same primary and secondary: moves assume two different nodes.
     fn check_mirrors(&self) -> Result<(), LoadError> {
         let same = |i: &&Instance| i.template == DiskTemplate::Drbd && i.secondary == Some(i.primary);
         match self.instances.iter().find(same) {
@@ -124,7 +118,7 @@ impl Cluster {
         }
     }
 
-    /// Instances whose primary and secondary are in different groups; they are never moved.
+    /// Instances with primary and secondary in different groups. They are never moved.
     pub fn split_instances(&self) -> Vec<InstanceIdx> {
         let split = |i: &InstanceIdx| {
             let instance = self.instance(*i);
@@ -219,17 +213,17 @@ impl Cluster {
         warnings
     }
 
-    /// The node of that full name, or else the only one whose name begins with these components.
+    /// The node with this full name, or else the only one whose name starts with these components.
     pub fn find_node(&self, name: &str) -> Option<NodeIdx> {
         find_by_components(self.nodes.iter().map(|n| n.name.as_str()), name).map(NodeIdx::from_usize)
     }
 
-    /// The instance of that name; as [`Self::find_node`].
+    /// The instance with this name, matched like in [`Self::find_node`].
     pub fn find_instance(&self, name: &str) -> Option<InstanceIdx> {
         find_by_components(self.instances.iter().map(|i| i.name.as_str()), name).map(InstanceIdx::from_usize)
     }
 
-    /// Whether nothing can read the data of an instance: it is on nodes that are offline, not only drained.
+    /// Whether all copies of an instance's data are on offline nodes. Drained nodes can still be read.
     pub fn unreadable(&self, index: InstanceIdx) -> bool {
         let instance = self.instance(index);
         match instance.template.mirror() {
@@ -239,9 +233,10 @@ impl Cluster {
         }
     }
 
-    /// Makes what the nodes report agree with what is on them now, so that the cluster loads as it stands.
+    /// Updates the nodes' reported figures to match their current instances, so that the cluster can be
+    /// loaded again as it is now.
     ///
-    /// What is missing at load stays missing.
+    /// Memory that was missing at load stays missing.
     pub fn settle_reports(&mut self) {
         for (node, state) in self.nodes.iter_mut().zip(&self.states) {
             let figures = &state.figures;
@@ -254,7 +249,8 @@ impl Cluster {
         }
     }
 
-    /// Marks nodes offline (`-O`); names as in the selection options. Returns the names that denote no node.
+    /// Marks nodes offline (`-O`). Names match like in the selection options. Returns the names that match no
+    /// node.
     pub fn set_offline(&mut self, names: &[String]) -> Vec<String> {
         let mut unknown = Vec::new();
         for name in names {
@@ -266,7 +262,7 @@ impl Cluster {
         unknown
     }
 
-    /// Overrides the ratio of virtual to physical CPUs on all nodes (`--max-cpu`).
+    /// Sets the limit of virtual CPUs per physical CPU on all nodes (`--max-cpu`).
     pub fn set_max_vcpu_ratio(&mut self, ratio: f64) {
         for node in &mut self.nodes {
             node.limit_vcpus(ratio);
@@ -280,9 +276,9 @@ impl Cluster {
         }
     }
 
-    /// Replaces the assumed CPU utilisation by loads measured on the nodes, one per node.
+    /// Replaces assumed CPU utilization with loads measured on nodes, given in node order.
     ///
-    /// Each primary gets a share by its virtual CPUs (HT-loads).
+    /// Each primary gets a share in proportion to its virtual CPUs (HT-loads).
     pub fn set_node_cpu_load(&mut self, loads: &[f64]) {
         for instance in &mut self.instances {
             let node = instance.primary.at();
@@ -294,7 +290,7 @@ impl Cluster {
         }
     }
 
-    /// Replaces the assumed CPU utilisation by figures measured per instance, one per instance.
+    /// Replaces assumed CPU utilization with loads measured per instance, given in instance order.
     pub fn set_instance_cpu_load(&mut self, loads: &[f64]) {
         for (instance, load) in self.instances.iter_mut().zip(loads) {
             instance.utilisation[0] = *load;
@@ -306,7 +302,7 @@ impl Cluster {
     }
 }
 
-/// The only name that equals `wanted`, or else the only one of which `wanted` is a leading part up to a dot.
+/// Position of the name that equals `wanted`, or else of the only name that starts with `wanted` and a dot.
 fn find_by_components<'a>(names: impl Iterator<Item = &'a str>, wanted: &str) -> Option<usize> {
     let mut partial = None;
     let mut ambiguous = false;

@@ -1,29 +1,30 @@
-//! The six moves of an instance, judged without applying them (HT-moves).
+//! The six moves of an instance, judged without being applied (HT-moves).
 
 use crate::figures::{Demand, FailMode, Figures, TagEffect};
 use crate::ids::{InstanceIdx, NodeIdx};
 use crate::outcome::{Change, Outcome};
 use crate::state::Cluster;
 
-/// A way to change an instance's nodes. For an instance on primary p and secondary s:
+/// A change of an instance's nodes. Variants are described for an instance on primary p and secondary s, and
+/// target t.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Move {
     /// p:s becomes s:p.
     Failover,
-    /// p becomes t (storage that every node reaches).
+    /// p becomes t. For storage that every node can reach.
     FailoverTo(NodeIdx),
     /// p:s becomes p:t.
     ReplaceSecondary(NodeIdx),
-    /// p:s becomes t:p, by replacing the secondary, then failing over.
+    /// p:s becomes t:p. Replaces the secondary, then fails over.
     ReplaceAndFailover(NodeIdx),
-    /// p:s becomes t:s, by failing over, replacing the secondary, and failing over again.
+    /// p:s becomes t:s. Fails over, replaces the secondary, and fails over again.
     ReplacePrimary(NodeIdx),
-    /// p:s becomes s:t, by failing over, then replacing the secondary.
+    /// p:s becomes s:t. Fails over, then replaces the secondary.
     FailoverAndReplace(NodeIdx),
 }
 
 impl Move {
-    /// The node that the instance did not use before.
+    /// The node that the instance did not use before; `None` for a plain failover.
     pub fn target(self) -> Option<NodeIdx> {
         match self {
             Self::Failover => None,
@@ -36,25 +37,21 @@ impl Move {
     }
 }
 
-/// An instance about to be moved: what all its moves share.
+/// Figures shared by all moves of one instance, computed once.
 #[derive(Clone, Debug)]
 pub struct Probe<'a> {
     cluster: &'a Cluster,
     index: InstanceIdx,
-    /// What it asks of a node.
     pub demand: Demand,
-    /// Its primary.
     pub primary: NodeIdx,
-    /// Its secondary.
     pub secondary: Option<NodeIdx>,
-    /// Its primary without it.
+    /// Figures of the primary without the instance.
     pub primary_without: Figures,
-    /// Its secondary without it.
+    /// Figures of the secondary without the instance.
     pub secondary_without: Option<Figures>,
 }
 
 impl<'a> Probe<'a> {
-    /// Prepares the moves of an instance.
     pub fn new(cluster: &'a Cluster, index: InstanceIdx) -> Self {
         let instance = cluster.instance(index);
         let demand = instance.demand();
@@ -74,12 +71,11 @@ impl<'a> Probe<'a> {
         Self { cluster, index, demand, primary, secondary, primary_without, secondary_without }
     }
 
-    /// The instance.
     pub fn index(&self) -> InstanceIdx {
         self.index
     }
 
-    /// Judges a move. `force` is the global "ignore soft errors".
+    /// Judges a move. `force` is the global option to ignore soft errors.
     pub fn judge(&self, mov: Move, force: bool) -> Result<Outcome, FailMode> {
         match mov {
             Move::Failover => self.failover(force),
@@ -103,7 +99,7 @@ impl<'a> Probe<'a> {
         if self.cluster.migration_allowed(from, to) { Ok(()) } else { Err(FailMode::Migration) }
     }
 
-    /// Location score counted on the primary: shared tags plus unmet wishes.
+    /// Location score counted on the primary: shared location tags plus unmet desired locations.
     fn counted_location(&self, shared: i64, primary: NodeIdx) -> i64 {
         shared + self.cluster.unmet_wishes(self.cluster.instance(self.index), primary)
     }
@@ -153,7 +149,7 @@ impl<'a> Probe<'a> {
         let new_t = self.as_primary(t, self.cluster.figures(t), shared, self.offline(p) || force)?;
         let arrived = Change { node: t, figures: new_t };
         if t == p {
-            // Started again where it is: the copy counts, the removal does not.
+            // A restart on the same node: the addition counts, the removal doesn't.
             return Ok(Outcome::one(arrived, t, self.secondary, shared));
         }
         let left = Change { node: p, figures: self.primary_without };
@@ -164,7 +160,7 @@ impl<'a> Probe<'a> {
         let (p, (s, without)) = (self.primary, self.mirror()?);
         let shared = self.cluster.shared_locations(p, t);
         let new_t = self.as_secondary(t, self.cluster.figures(t), p, self.offline(s) || force, false)?;
-        // The primary's tags are its own, and forced placement does not look at them.
+        // The tags present on the primary are the instance's own. Forced placement doesn't check them.
         let instance = self.cluster.instance(self.index);
         let freed = self.cluster.state(p).conflicts_freed(&instance.exclusion_tags);
         let tags = TagEffect { present: false, conflicts: freed };
@@ -199,8 +195,8 @@ impl<'a> Probe<'a> {
         let force = self.offline(p) || force;
         self.may_migrate(p, s)?;
         self.may_migrate(s, t)?;
-        // The instance runs on the secondary for a while; this must be possible, and leaves its mark on the
-        // last bits of the load figures.
+        // The instance temporarily runs on the secondary. This must be feasible, and it affects the last bits
+        // of the load figures.
         let between = self.as_primary(s, &without, shared, force)?;
         let between = between.remove_primary(
             self.cluster.node(s),

@@ -1,15 +1,15 @@
-//! Looking things up by name or alias.
+//! Lookup by name or alias.
 
 use thiserror::Error;
 
-/// A name that does not denote exactly one thing.
+/// A name that matches no record, or more than one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("Wrong number of elems found with name {0}")]
 pub struct LookupError(pub String);
 
-/// The longest suffix, starting with a dot, that all names share; empty if there is none.
+/// Longest common suffix of the names that starts with a dot; empty if there is none.
 ///
-/// It is stripped from names wherever an alias is shown.
+/// Aliases are names without it.
 pub fn common_suffix<'a>(names: impl IntoIterator<Item = &'a str>) -> &'a str {
     let mut names = names.into_iter();
     let Some(first) = names.next() else { return "" };

@@ -1,22 +1,23 @@
-//! Nodes: what they are. What is on them is in [`crate::Figures`] and [`crate::NodeState`].
+//! Nodes: their recorded facts and limits. Their instances are in [`crate::Figures`] and
+//! [`crate::NodeState`].
 
 use crate::ids::{GroupIdx, TagId};
 use crate::tags::Migration;
 
-/// Why a node is offline in the sense of [`Node::offline`].
+/// Cause of [`Node::offline`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Outage {
-    /// It does not work, or may not: nothing can be read from it.
+    /// Down or marked offline: no data can be read from it.
     #[default]
     Offline,
-    /// It works, but is to receive nothing.
+    /// Working, but must not receive instances.
     Drained,
-    /// It works, but is not able to run instances.
+    /// Working, but unable to run instances.
     NoInstances,
 }
 
 impl Outage {
-    /// What is wrong with the node, to follow its name.
+    /// A phrase that follows the node's name in messages.
     pub fn words(self) -> &'static str {
         match self {
             Self::Offline => "is offline",
@@ -26,57 +27,55 @@ impl Outage {
     }
 }
 
-/// What a node is; constant while instances move.
+/// Facts about a node, constant while instances move.
 ///
-/// "Offline" means offline, drained or not able to run instances.
+/// "Offline" means offline, drained or unable to run instances.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Full name.
     pub name: String,
-    /// The group it belongs to.
     pub group: GroupIdx,
-    /// Total memory, MiB.
+    /// MiB.
     pub total_memory: f64,
     /// Memory of the node's own system, MiB.
     pub node_memory: i64,
     /// Free memory as the node reports it, MiB; never updated.
     pub reported_free_memory: i64,
-    /// Total disk, MiB.
+    /// MiB.
     pub total_disk: f64,
     /// Free disk as the node reports it, MiB.
     pub reported_free_disk: i64,
-    /// Physical CPUs.
+    /// Number of physical CPUs.
     pub total_cpus: f64,
     /// Virtual CPUs used by the node's own system.
     pub node_cpus: i64,
-    /// Spindles: real ones with exclusive storage, else a parameter.
+    /// Physical spindles with exclusive storage; else a configured number.
     pub total_spindles: i64,
-    /// Free spindles as reported; meaningful with exclusive storage.
+    /// Free spindles as reported. Meaningful only with exclusive storage.
     pub reported_free_spindles: i64,
-    /// Never a target.
+    /// Whether the node is never a target.
     pub offline: bool,
-    /// Why it is never a target; of no meaning otherwise. The text format does not say, so that [`Outage::Offline`] it is.
+    /// Reason for `offline`; ignored if the node is online. The text format doesn't record it, so it's
+    /// [`Outage::Offline`] there.
     pub outage: Outage,
-    /// The master node.
     pub master: bool,
-    /// Whether disks are given out as whole spindles.
+    /// Whether disks are allocated as whole spindles.
     pub exclusive_storage: bool,
-    /// Relative CPU speed.
+    /// Relative to other nodes.
     pub cpu_speed: f64,
-    /// The node's tags, as loaded.
+    /// Tags as loaded.
     pub tags: Vec<String>,
-    /// Whether the node's hypervisor is KVM, whose own memory use is set rather than measured.
+    /// Whether the hypervisor is KVM. KVM's own memory use is configured, not measured.
     pub kvm: bool,
 
-    /// Memory that is neither accounted for nor free, MiB, may be negative; derived at load and fixed.
+    /// Memory neither used nor free, MiB; can be negative. Derived at load, then constant.
     pub missing_memory: i64,
-    /// Disk to keep free, MiB; derived (`--min-disk`).
+    /// Disk to keep free, MiB; derived from `--min-disk`.
     pub min_free_disk: i64,
-    /// Allowed ratio of virtual to physical CPUs; negative means no limit; derived from the policy.
+    /// Limit of virtual CPUs per physical CPU; negative for no limit. Derived from the policy.
     pub max_vcpu_ratio: f64,
-    /// Allowed virtual CPUs; derived.
+    /// Limit of virtual CPUs; derived.
     pub max_vcpus: i64,
-    /// Allowed instance spindles; derived.
+    /// Limit of spindles used by instances; derived.
     pub max_spindles: f64,
     /// Location tags, sorted; derived.
     pub locations: Vec<TagId>,
@@ -84,16 +83,16 @@ pub struct Node {
     pub migration: Migration,
 }
 
-/// The largest limit that a ratio leads to, 2^40: sums over a cluster must not overflow.
+/// Upper bound of limits derived from ratios, 2^40, so that sums over a cluster don't overflow.
 const LARGEST_LIMIT: f64 = (1_i64 << 40) as f64;
 
-/// A limit as the whole number below it.
+/// Rounds a limit down to a whole number.
 fn whole(limit: f64) -> i64 {
     limit.floor().clamp(-LARGEST_LIMIT, LARGEST_LIMIT) as i64
 }
 
 impl Node {
-    /// An empty, healthy node; the caller fills in what it knows.
+    /// An online node without instances, memory, disk or CPUs.
     pub fn new(name: impl Into<String>, group: GroupIdx) -> Self {
         Self {
             name: name.into(),
@@ -124,42 +123,42 @@ impl Node {
         }
     }
 
-    /// Allows that many virtual CPUs per physical one.
+    /// Limits virtual CPUs to `ratio` per physical CPU.
     pub fn limit_vcpus(&mut self, ratio: f64) {
         self.max_vcpu_ratio = ratio;
         self.max_vcpus = whole(ratio * self.total_cpus);
     }
 
-    /// Keeps that share of the disk free.
+    /// Keeps the share `ratio` of the total disk free.
     pub fn keep_free_disk(&mut self, ratio: f64) {
         self.min_free_disk = whole(ratio * self.total_disk);
     }
 
-    /// Total memory as the whole MiB below it.
+    /// Total memory, rounded down to MiB.
     #[inline]
     pub fn total_memory_mib(&self) -> i64 {
         self.total_memory as i64
     }
 
-    /// Whether the node may receive instances.
+    /// Whether the node can receive instances.
     #[inline]
     pub fn online(&self) -> bool {
         !self.offline
     }
 
-    /// Whether the data on the node can be read: it works, even if it is to receive nothing.
+    /// Whether the data on the node can be read. True for drained nodes.
     #[inline]
     pub fn readable(&self) -> bool {
         self.online() || self.outage != Outage::Offline
     }
 
-    /// From now on, nothing can be read from the node, and nothing moves to it.
+    /// Marks the node offline: nothing can be read from it or moved to it.
     pub fn lose(&mut self) {
         self.offline = true;
         self.outage = Outage::Offline;
     }
 
-    /// Takes over what a cluster says of the node.
+    /// Sets `offline` and `outage` from a cluster's three flags.
     pub fn set_flags(&mut self, offline: bool, drained: bool, vm_capable: bool) {
         self.offline = offline || drained || !vm_capable;
         self.outage = match (offline, vm_capable) {

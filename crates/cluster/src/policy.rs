@@ -1,30 +1,27 @@
-//! Instance policies: what sizes an instance may have, and how far nodes may be over-committed.
+//! Instance policies: allowed instance sizes, and limits on over-committing nodes.
 
 use crate::figures::FailMode;
 use crate::instance::{DiskTemplate, Instance};
 
-/// One point of an instance policy.
+/// An instance size in a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ISpec {
-    /// Memory, in MiB.
+    /// MiB.
     pub memory_size: i64,
-    /// Virtual CPUs.
     pub cpu_count: i64,
-    /// Size of each disk, in MiB.
+    /// Size of each disk, MiB.
     pub disk_size: i64,
-    /// Number of disks.
     pub disk_count: i64,
-    /// Number of network interfaces (never checked by placement).
+    /// Number of network interfaces. Placement never checks it.
     pub nic_count: i64,
-    /// Spindles.
     pub spindle_use: i64,
 }
 
 impl ISpec {
-    /// The built-in minimum, which is the built-in standard as well.
+    /// Built-in minimum and standard size.
     pub const DEFAULT_MIN: Self =
         Self { memory_size: 128, cpu_count: 1, disk_size: 1024, disk_count: 1, nic_count: 1, spindle_use: 1 };
-    /// The built-in maximum.
+    /// Built-in maximum size.
     pub const DEFAULT_MAX: Self = Self {
         memory_size: 32_768,
         cpu_count: 8,
@@ -38,24 +35,24 @@ impl ISpec {
 /// An interval of allowed sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinMax {
-    /// Lower bound, inclusive.
+    /// Inclusive.
     pub min: ISpec,
-    /// Upper bound, inclusive.
+    /// Inclusive.
     pub max: ISpec,
 }
 
-/// An instance policy.
+/// Limits on the instances and nodes of a cluster or group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// The standard size, used where a size is not given.
+    /// Standard size, the default where a request gives none.
     pub std: ISpec,
-    /// Allowed intervals; an instance must lie in one of them. No interval means no constraint.
+    /// Allowed intervals. An instance must be in one of them; an empty list allows every size.
     pub minmax: Vec<MinMax>,
     /// Allowed disk templates, in the order given.
     pub disk_templates: Vec<DiskTemplate>,
-    /// Virtual CPUs allowed per physical CPU; negative means no limit.
+    /// Limit of virtual CPUs per physical CPU; negative for no limit.
     pub vcpu_ratio: f64,
-    /// Instance spindles allowed per node spindle.
+    /// Limit of instance spindles per node spindle.
     pub spindle_ratio: f64,
 }
 
@@ -74,8 +71,11 @@ impl Default for Policy {
 impl Policy {
     /// Checks a new instance against the policy (HT-policy).
     ///
-    /// `exclusive_storage` is the flag of the node that would be its primary. The failure is that of the
-    /// *first* interval when none fits.
+    /// `exclusive_storage` is the flag of the intended primary.
+    ///
+    /// # Errors
+    ///
+    /// The failure for the *first* interval, if the instance is in none.
     pub fn check(&self, instance: &Instance, exclusive_storage: bool) -> Result<(), FailMode> {
         let mut first_failure = None;
         let fits = self.minmax.is_empty()
@@ -97,17 +97,17 @@ impl Policy {
     }
 }
 
-/// The instance is nowhere below the minimum.
+/// Refuses an instance with a figure below the minimum.
 fn below(min: &ISpec, instance: &Instance, exclusive_storage: bool) -> Result<(), FailMode> {
     compare(instance, exclusive_storage, |value, field| value < field(min))
 }
 
-/// The instance is nowhere above the maximum.
+/// Refuses an instance with a figure above the maximum.
 fn above(max: &ISpec, instance: &Instance, exclusive_storage: bool) -> Result<(), FailMode> {
     compare(instance, exclusive_storage, |value, field| value > field(max))
 }
 
-/// Applies `violates(value, field of the spec)` to each figure in the reference's order.
+/// Applies `violates(value, field of the spec)` to each figure, in the reference's order.
 fn compare(
     instance: &Instance,
     exclusive_storage: bool,

@@ -1,4 +1,4 @@
-//! A cluster and what is on its nodes; placements are applied and undone here.
+//! A cluster and the instances on its nodes. Placements are applied and undone here.
 
 use crate::figures::{Figures, TagEffect};
 use crate::group::Group;
@@ -11,23 +11,23 @@ use crate::policy::Policy;
 use crate::tags::TagRules;
 use crate::tags::{TagTable, common};
 
-/// A location tag together with an exclusion tag.
+/// Location tag of a node and exclusion tag of an instance.
 type LocatedTag = (TagId, TagId);
 
-/// What is on a node.
+/// The instances on a node, and all figures and counts that follow from them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeState {
-    /// The numbers that placements are judged by.
+    /// Numbers that placements are judged by.
     pub figures: Figures,
-    /// Primaries, the most recent *last*; forthcoming ones are not listed.
+    /// Primaries, most recent *last*. Forthcoming instances are not listed.
     pub primaries: Vec<InstanceIdx>,
-    /// Secondaries, the most recent *last*.
+    /// Secondaries, most recent *last*. Forthcoming instances are not listed.
     pub secondaries: Vec<InstanceIdx>,
-    /// Memory reserved here for the secondaries of each primary node, MiB.
+    /// Memory reserved on this node by primary node, MiB.
     pub peers: Vec<(NodeIdx, i64)>,
-    /// Exclusion tags of the primaries (forthcoming ones included), with counts above 0.
+    /// Exclusion tags of primaries, including forthcoming instances, with counts above 0.
     pub exclusion_tags: Vec<(TagId, i64)>,
-    /// (location tag of the node, exclusion tag of a primary), with counts above 0.
+    /// Pairs of the node's location tags and the primaries' exclusion tags, with counts above 0.
     pub located_tags: Vec<(LocatedTag, i64)>,
 }
 
@@ -43,13 +43,13 @@ impl NodeState {
         }
     }
 
-    /// Memory reserved for the secondaries of `primary`, MiB.
+    /// Memory reserved for instances whose primary is `primary`, MiB.
     #[inline]
     pub fn reserved_for(&self, primary: NodeIdx) -> i64 {
         self.peers.iter().find(|(peer, _)| *peer == primary).map_or(0, |(_, memory)| *memory)
     }
 
-    /// The node's reserve once an instance of `primary` that reserves `memory` is gone.
+    /// The node's reserve without an instance of `primary` that reserves `memory`. All in MiB.
     #[inline]
     pub fn reserve_without(&self, primary: NodeIdx, memory: i64) -> i64 {
         let before = self.reserved_for(primary);
@@ -60,7 +60,7 @@ impl NodeState {
         others.max().unwrap_or(0).max(before - memory).max(0)
     }
 
-    /// What adding a primary with these exclusion tags would do.
+    /// Effect of adding a primary with these exclusion tags.
     #[inline]
     pub fn tag_effect(&self, tags: &[TagId]) -> TagEffect {
         if tags.is_empty() {
@@ -76,7 +76,7 @@ impl NodeState {
         effect
     }
 
-    /// How many conflicts go away with a primary that has these exclusion tags.
+    /// Number of conflicts freed by removing a primary with these exclusion tags.
     #[inline]
     pub fn conflicts_freed(&self, tags: &[TagId]) -> i64 {
         let mut freed = 0;
@@ -88,7 +88,7 @@ impl NodeState {
         freed
     }
 
-    /// Reserves memory for one more mirror of an instance that runs on `primary`, MiB.
+    /// Reserves memory for another secondary whose instance runs on `primary`, MiB.
     pub fn reserve_for(&mut self, primary: NodeIdx, memory: i64) {
         match self.peers.iter_mut().find(|(peer, _)| *peer == primary) {
             Some((_, reserved)) => *reserved += memory,
@@ -96,7 +96,7 @@ impl NodeState {
         }
     }
 
-    /// Takes back a reservation of [`Self::reserve_for`].
+    /// Releases memory reserved with [`Self::reserve_for`].
     pub fn release_for(&mut self, primary: NodeIdx, memory: i64) {
         if let Some(position) = self.peers.iter().position(|(peer, _)| *peer == primary) {
             self.peers[position].1 -= memory;
@@ -106,7 +106,8 @@ impl NodeState {
         }
     }
 
-    /// Counts a primary's exclusion tags `step` times; those of a forthcoming one (not `real`) are not located.
+    /// Adds `step` to the counts of a primary's exclusion tags. Forthcoming instances, which are not `real`,
+    /// don't count by location.
     pub fn count_tags(&mut self, node: &Node, tags: &[TagId], step: i64, real: bool) {
         for &tag in tags {
             bump(&mut self.exclusion_tags, tag, step);
@@ -136,38 +137,35 @@ fn remove_most_recent(list: &mut Vec<InstanceIdx>, instance: InstanceIdx) {
     }
 }
 
-/// Everything needed to take a change back exactly; see [`Cluster::undo`].
+/// State before a change; see [`Cluster::undo`].
 #[derive(Debug)]
 pub struct Undo {
     nodes: Vec<(NodeIdx, NodeState)>,
     instance: InstanceIdx,
-    /// Primary, secondary and location score before; `None` if the change added the instance.
+    /// Old primary, secondary and location score; `None` if the change added the instance.
     before: Option<(NodeIdx, Option<NodeIdx>, i64)>,
 }
 
-/// A cluster: its parts, and what is where.
+/// A cluster: groups, nodes, instances, and the state of each node.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// Node groups.
     pub groups: Vec<Group>,
-    /// Nodes.
     pub nodes: Vec<Node>,
-    /// Instances.
     pub instances: Vec<Instance>,
-    /// The cluster's tags.
+    /// Cluster tags.
     pub tags: Vec<String>,
-    /// The cluster's policy, the default of new groups.
+    /// The cluster's policy, which is the default of new groups.
     pub policy: Policy,
-    /// What is on each node, in node order.
+    /// State of each node, in node order.
     pub states: Vec<NodeState>,
-    /// Suffix that aliases leave out.
+    /// Suffix of all names, which aliases omit.
     pub suffix: String,
     pub(crate) rules: TagRules,
     pub(crate) table: TagTable,
 }
 
 impl Cluster {
-    /// Puts the parts together without deriving anything; [`Cluster::load`] does the rest.
+    /// A cluster with nothing derived; [`Cluster::load`] does the rest.
     pub(crate) fn assemble(
         groups: Vec<Group>,
         nodes: Vec<Node>,
@@ -191,77 +189,76 @@ impl Cluster {
         }
     }
 
-    /// The node.
     #[inline]
     pub fn node(&self, index: NodeIdx) -> &Node {
         &self.nodes[index.at()]
     }
 
-    /// What is on the node.
     #[inline]
     pub fn state(&self, index: NodeIdx) -> &NodeState {
         &self.states[index.at()]
     }
 
-    /// The node's figures.
     #[inline]
     pub fn figures(&self, index: NodeIdx) -> &Figures {
         &self.states[index.at()].figures
     }
 
-    /// The instance.
     #[inline]
     pub fn instance(&self, index: InstanceIdx) -> &Instance {
         &self.instances[index.at()]
     }
 
-    /// The group.
     #[inline]
     pub fn group(&self, index: GroupIdx) -> &Group {
         &self.groups[index.at()]
     }
 
-    /// All nodes, in order.
+    /// All nodes in input order.
     pub fn node_indices(&self) -> impl DoubleEndedIterator<Item = NodeIdx> + use<> {
         (0..self.nodes.len()).map(NodeIdx::from_usize)
     }
 
-    /// All instances, in order.
+    /// All instances in input order.
     pub fn instance_indices(&self) -> impl DoubleEndedIterator<Item = InstanceIdx> + use<> {
         (0..self.instances.len()).map(InstanceIdx::from_usize)
     }
 
-    /// All groups, in order.
+    /// All groups in input order.
     pub fn group_indices(&self) -> impl DoubleEndedIterator<Item = GroupIdx> + use<> {
         (0..self.groups.len()).map(GroupIdx::from_usize)
     }
 
-    /// The nodes of a group, in order.
+    /// Nodes of a group in input order.
     pub fn nodes_of(&self, group: GroupIdx) -> Vec<NodeIdx> {
         self.node_indices().filter(|n| self.node(*n).group == group).collect()
     }
 
-    /// The instances whose primary is in the group, in order.
+    /// Instances with their primary in the group, in input order.
     pub fn instances_of(&self, group: GroupIdx) -> Vec<InstanceIdx> {
         self.instance_indices().filter(|i| self.node(self.instance(*i).primary).group == group).collect()
     }
 
-    /// The instance's group: that of its primary.
+    /// Group of the instance's primary.
     pub fn group_of(&self, instance: InstanceIdx) -> GroupIdx {
         self.node(self.instance(instance).primary).group
     }
 
-    /// The name without the suffix that all names share.
+    /// The name without the common suffix.
     pub fn alias<'a>(&self, name: &'a str) -> &'a str {
         name.strip_suffix(self.suffix.as_str()).unwrap_or(name)
     }
 
-    /// The tag behind an identifier of this cluster; empty for a foreign one.
+    /// The tag's text; empty if the identifier belongs to another cluster.
     pub fn tag_name(&self, tag: TagId) -> &str {
         self.table.name(tag).unwrap_or_default()
     }
 
-    /// The group of that name or UUID.
+    /// The group with this name or UUID.
+    ///
+    /// # Errors
+    ///
+    /// No group matches, or several do.
     pub fn find_group(&self, name: &str) -> Result<GroupIdx, LookupError> {
         let mut matches =
             self.group_indices().filter(|g| self.group(*g).name == name || self.group(*g).uuid == name);
@@ -271,14 +268,13 @@ impl Cluster {
         }
     }
 
-    /// Number of location tags that two nodes share.
     #[inline]
     pub fn shared_locations(&self, a: NodeIdx, b: NodeIdx) -> i64 {
         let (a, b) = (&self.node(a).locations, &self.node(b).locations);
         if a.is_empty() { 0 } else { common(a, b) }
     }
 
-    /// Number of the instance's wishes for a location that the node does not meet.
+    /// Number of the instance's desired locations that the node lacks.
     #[inline]
     pub fn unmet_wishes(&self, instance: &Instance, node: NodeIdx) -> i64 {
         if instance.desired_locations.is_empty() {
@@ -288,20 +284,20 @@ impl Cluster {
             - common(&instance.desired_locations, &self.node(node).locations)
     }
 
-    /// Whether an instance may migrate from one node to another.
+    /// Whether migration tags allow an instance to migrate between two nodes.
     #[inline]
     pub fn migration_allowed(&self, from: NodeIdx, to: NodeIdx) -> bool {
         self.node(from).migration.allows(&self.node(to).migration)
     }
 
-    /// Derives what placement needs to know from a new instance's tags, by the rules of the cluster that it is
-    /// asked for (which options may have exchanged for this one).
+    /// Derives the exclusion tags and desired locations of a new instance. `rules` are those of the requested
+    /// cluster, which options can have replaced with this one.
     pub fn derive_tags(&mut self, instance: &mut Instance, rules: &TagRules) {
         instance.exclusion_tags = rules.exclusion_tags(&instance.tags, &mut self.table);
         instance.desired_locations = rules.desired_locations(&instance.tags, &mut self.table);
     }
 
-    /// Adds a node that nothing is on, and whose derived fields are set; for instance a copy of another.
+    /// Adds a node without instances. Its derived fields must be set, for example because it's a copy.
     pub fn add_node(&mut self, node: Node) -> NodeIdx {
         let index = NodeIdx::from_usize(self.nodes.len());
         self.states.push(NodeState::empty(&node));
@@ -309,7 +305,7 @@ impl Cluster {
         index
     }
 
-    /// Adds an instance that was judged with `outcome` and returns its index.
+    /// Adds an instance as judged with `outcome`, at the end of the list.
     pub fn add(&mut self, instance: Instance, outcome: &Outcome) -> Undo {
         let index = InstanceIdx::from_usize(self.instances.len());
         let nodes = self.save(outcome);
@@ -329,7 +325,7 @@ impl Cluster {
         Undo { nodes, instance: index, before: Some((primary, secondary, score)) }
     }
 
-    /// Takes a change back; changes must be undone in reverse order.
+    /// Restores the state before a change. Changes must be undone in reverse order.
     pub fn undo(&mut self, undo: Undo) {
         for (node, state) in undo.nodes {
             self.states[node.at()] = state;
@@ -344,7 +340,7 @@ impl Cluster {
         }
     }
 
-    /// Takes an instance off its primary, keeping its record (conversion to another disk template).
+    /// Takes an instance off its primary but keeps its record, to convert its disk template.
     pub fn detach(&mut self, index: InstanceIdx) -> Undo {
         let instance = &self.instances[index.at()];
         let (primary, demand) = (instance.primary, instance.demand());
@@ -365,7 +361,7 @@ impl Cluster {
         undo
     }
 
-    /// Puts a detached instance back as `record`, where `outcome` has it.
+    /// Replaces a detached instance with `record` and places it as `outcome` says.
     pub fn reattach(&mut self, index: InstanceIdx, record: Instance, outcome: &Outcome) {
         self.instances[index.at()] = record;
         self.enter(index, outcome);
@@ -375,7 +371,7 @@ impl Cluster {
         outcome.changes().iter().map(|c| (c.node, self.states[c.node.at()].clone())).collect()
     }
 
-    /// Takes the instance out of lists, peers and tag counts of the nodes that `outcome` changes.
+    /// Removes the instance from lists, peers and tag counts of the nodes that `outcome` changes.
     fn leave(&mut self, index: InstanceIdx, outcome: &Outcome) {
         let instance = &self.instances[index.at()];
         let demand = instance.demand();
@@ -395,7 +391,7 @@ impl Cluster {
         }
     }
 
-    /// Puts the instance into lists, peers and tag counts, and the new figures in place.
+    /// Adds the instance to lists, peers and tag counts, and stores the new figures.
     fn enter(&mut self, index: InstanceIdx, outcome: &Outcome) {
         for change in outcome.changes() {
             self.states[change.node.at()].figures = change.figures;
@@ -420,7 +416,7 @@ impl Cluster {
         }
     }
 
-    /// Puts an instance where it was found at load; the nodes' reported figures already include it.
+    /// Counts an instance on the nodes where it was found at load. Their reported figures already include it.
     pub(crate) fn load_instance(&mut self, index: InstanceIdx) {
         let instance = &self.instances[index.at()];
         let demand = instance.demand();

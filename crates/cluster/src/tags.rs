@@ -1,10 +1,10 @@
-//! Tags that steer placement: exclusion, location, migration, desired locations and pins (HT-tags).
+//! Tags that affect placement: exclusion, location, migration, desired locations and pins (HT-tags).
 
 use std::collections::HashMap;
 
 use crate::ids::TagId;
 
-/// Interns tag strings.
+/// Maps tags to identifiers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TagTable {
     ids: HashMap<String, TagId>,
@@ -20,42 +20,42 @@ impl TagTable {
         id
     }
 
-    /// The tag; only listings ask for it, so a search will do.
+    /// The tag's text. A linear search is enough, because only listings need it.
     pub(crate) fn name(&self, id: TagId) -> Option<&str> {
         self.ids.iter().find(|(_, known)| **known == id).map(|(tag, _)| tag.as_str())
     }
 }
 
-/// Head of the tags that express, or declare, wishes for a location.
+/// Prefix of instance tags that request a location, and of cluster tags that declare such prefixes.
 const WISH: &str = "htools:desiredlocation:";
-/// The cluster tag that makes instance tags spelled with [`WISH`] count.
+/// Cluster tag that makes instance tags with the prefix [`WISH`] effective.
 const SPELLED_OUT_WISHES: &str = "allot:desiredlocation";
 
-/// The tag of instances that stay on their nodes. Ganeti's tools know no such tag.
+/// Tag of instances that stay on their nodes. Ganeti's tools don't know it.
 pub const PINNED: &str = "allot:pinned";
 
-/// The rules that cluster tags and options define: which tags mean what.
+/// Meaning of tags, as defined by cluster tags and options.
 #[derive(Clone, Debug, Default)]
 pub struct TagRules {
-    /// Instance tags with one of these prefixes exclude each other on a node.
+    /// Prefixes of instance tags: instances that share such a tag exclude each other on a node.
     pub exclusion_prefixes: Vec<String>,
-    /// Node tags with one of these prefixes name a common cause of failure.
+    /// Prefixes of node tags that name a common cause of failure.
     pub location_prefixes: Vec<String>,
-    /// Instance tags with one of these prefixes are wishes for their primary's location.
+    /// Prefixes of instance tags that name a desired location of the primary.
     pub desired_location_prefixes: Vec<String>,
-    /// Instance tags `htools:desiredlocation:x` are wishes for x.
+    /// Whether an instance tag `htools:desiredlocation:x` requests location x.
     pub spelled_out_wishes: bool,
-    /// Node tags with one of these prefixes restrict migration.
+    /// Prefixes of node tags that restrict migration.
     pub migration_prefixes: Vec<String>,
-    /// Pairs (y, z): a node tagged z receives instances from nodes tagged y.
+    /// Pairs (y, z): nodes tagged z can receive instances from nodes tagged y.
     pub allowed_migrations: Vec<(String, String)>,
 }
 
 impl TagRules {
-    /// Reads the rules from the cluster's tags; `extra_exclusion` are prefixes given as an option, to which a
-    /// colon is added.
+    /// Reads the rules from the cluster's tags. `extra_exclusion` are prefixes from options, without the
+    /// colon.
     ///
-    /// Two spellings of the migration pair are accepted: `htools:allowmigration:y::z`, and the seed's
+    /// Migration pairs have two accepted spellings: `htools:allowmigration:y::z`, and HT-tags'
     /// `htools::allowmigration:y::z`.
     pub fn from_cluster_tags(tags: &[String], extra_exclusion: &[String]) -> Self {
         let mut rules = Self::default();
@@ -87,8 +87,9 @@ impl TagRules {
         select(tags, &self.exclusion_prefixes, table)
     }
 
-    /// Wishes as Ganeti reads them (instance tags with a prefix that the cluster declares), and, if the cluster asks
-    /// for it, as HT-tags has them (instance tags `htools:desiredlocation:x`, which Ganeti ignores).
+    /// Desired locations as Ganeti reads them: instance tags with a prefix that the cluster declares. If the
+    /// cluster opts in, also as HT-tags defines them: instance tags `htools:desiredlocation:x`, which Ganeti
+    /// ignores.
     pub(crate) fn desired_locations(&self, tags: &[String], table: &mut TagTable) -> Vec<TagId> {
         let mut wishes = select(tags, &self.desired_location_prefixes, table);
         if self.spelled_out_wishes {
@@ -117,7 +118,7 @@ impl TagRules {
     }
 }
 
-/// A prefix that is not empty; a trailing colon alone counts as empty.
+/// The text after `head`, if it isn't empty.
 fn strip<'a>(tag: &'a str, head: &str) -> Option<&'a str> {
     tag.strip_prefix(head).filter(|rest| !rest.is_empty())
 }
@@ -135,17 +136,16 @@ fn as_set(mut ids: Vec<TagId>) -> Vec<TagId> {
     ids
 }
 
-/// A node's migration tags, and the tags from which it may receive instances; both sorted.
+/// A node's migration tags, and the tags from which it can receive instances. Both are sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Migration {
-    /// Tags that the node carries.
     pub tags: Vec<TagId>,
-    /// Tags of nodes that it may receive instances from.
+    /// Tags of nodes that it can receive instances from.
     pub receives: Vec<TagId>,
 }
 
 impl Migration {
-    /// Whether an instance may migrate from a node with `self` to one with `target`.
+    /// Whether an instance can migrate from a node with these tags to a node with `target`.
     pub fn allows(&self, target: &Self) -> bool {
         self.tags.iter().all(|t| target.receives.binary_search(t).is_ok())
     }

@@ -1,4 +1,4 @@
-//! The commands that carry moves out, for a person or a shell (HT-hbal, HT-hsqueeze).
+//! Commands that carry out moves, printed for people or written as a shell script (HT-hbal, HT-hsqueeze).
 
 use cluster::{Cluster, InstanceStatus, Move};
 use placement::balance::Step;
@@ -7,21 +7,21 @@ use crate::io::Io;
 use crate::options::PrintCommands;
 use crate::saving::{self, SaveError};
 
-/// How commands name instances; nodes always go by their short names.
+/// Form of instance names in commands. Nodes always have their aliases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceNames {
-    /// Without the suffix that all have in common.
+    /// Alias, without the common suffix.
     Short,
-    /// In full.
+    /// Full name.
     Full,
 }
 
-/// One line per command, job sets separated by empty lines; each job starts with a `check`.
+/// One line per command. Job sets are separated by empty lines, and each job starts with a `check`.
 pub fn lines(cluster: &Cluster, sets: &[Vec<Step>], names: InstanceNames) -> Vec<String> {
     lines_with(sets, |step| commands(cluster, step, names))
 }
 
-/// As [`lines`], with [`possible_commands`].
+/// Like [`lines`], with [`possible_commands`].
 pub fn possible_lines(cluster: &Cluster, sets: &[Vec<Step>], names: InstanceNames) -> Vec<String> {
     lines_with(sets, |step| possible_commands(cluster, step, names))
 }
@@ -41,7 +41,7 @@ fn lines_with(sets: &[Vec<Step>], commands: impl Fn(&Step) -> Vec<String>) -> Ve
     lines
 }
 
-/// A shell script of the lines, which stops between jobs when asked to.
+/// A shell script of the lines. It stops between jobs if `/tmp/stop-htools` exists.
 pub fn script(lines: &[String]) -> String {
     let prologue = "#!/bin/sh\n\n# Auto-generated script for executing cluster rebalancing\n\n# To stop, touch \
                     the file /tmp/stop-htools\n\nset -e\n\ncheck() {\n  if [ -f /tmp/stop-htools ]; then\n    \
@@ -54,12 +54,12 @@ pub fn script(lines: &[String]) -> String {
     script
 }
 
-/// The lines for a person: without the checks, which only a script can do.
+/// The lines without `check`, which only works in the script.
 pub fn readable(lines: &[String]) -> impl Iterator<Item = &str> {
     lines.iter().map(String::as_str).filter(|line| line.trim() != "check")
 }
 
-/// Prints the lines under a title, or writes the script to a file, as `-C` says.
+/// Prints the lines under a title, or writes the script to a file, depending on `-C`.
 pub(crate) fn print(
     where_to: &PrintCommands,
     title: &str,
@@ -82,7 +82,7 @@ pub(crate) fn print(
     Ok(())
 }
 
-/// The short form of a move, as the listing shows it.
+/// Short form of a move in the listing.
 pub fn action(cluster: &Cluster, mov: Move) -> String {
     let name = |node| cluster.alias(&cluster.node(node).name);
     match mov {
@@ -95,13 +95,14 @@ pub fn action(cluster: &Cluster, mov: Move) -> String {
     }
 }
 
-/// As [`commands`], but what leaves a node that does not work is failed over: it cannot be migrated.
+/// Like [`commands`], but instances leave an unreadable node by failover: they cannot migrate.
 ///
-/// The reference always migrates, and so do its programs.
+/// The reference always migrates, and so do the programs that match it.
 pub fn possible_commands(cluster: &Cluster, step: &Step, names: InstanceNames) -> Vec<String> {
     let status = cluster.instance(step.instance).status;
     let mut is_down = !cluster.node(step.from.0).readable();
-    // Its node was offline: it runs once a move has started it, which may have been an earlier one.
+    // Its node is offline, so the instance runs only after a move restarts it. That can have been an earlier
+    // move.
     let runs =
         status.running() || status == InstanceStatus::ErrorNodeOffline || (is_down && status.uses_memory());
     let mut commands = commands(cluster, step, names);
@@ -115,7 +116,7 @@ pub fn possible_commands(cluster: &Cluster, step: &Step, names: InstanceNames) -
     commands
 }
 
-/// The commands of one move, without `gnt-instance`.
+/// Commands of one move, without `gnt-instance`.
 pub fn commands(cluster: &Cluster, step: &Step, names: InstanceNames) -> Vec<String> {
     let instance = cluster.instance(step.instance);
     let name = match names {

@@ -1,17 +1,16 @@
-//! Utilisation of instances from a file (`-U`, HT-loads).
+//! Utilization of instances, read from a file (`-U`, HT-loads).
 
 use cluster::Utilisation;
 use thiserror::Error;
 
 use crate::number::{NumberError, read_float};
 
-/// What is wrong with a utilisation file.
+/// Error in a utilization file.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DynuError {
-    /// A line does not consist of a name and four values with one blank between each.
+    /// The line isn't a name and four values, separated by single spaces.
     #[error("Cannot parse line {0}")]
     Line(String),
-    /// A value is not a number.
     #[error(transparent)]
     Number(#[from] NumberError),
 }

@@ -1,4 +1,5 @@
-//! What is set where no option can be given: Ganeti calls `hail` and `hcheck` with arguments of its own.
+//! Settings from the environment or a file, for where options are impossible: Ganeti calls `hail` and
+//! `hcheck` with its own arguments.
 
 use std::ffi::OsString;
 use std::{env, fs, io};
@@ -8,32 +9,32 @@ use thiserror::Error;
 
 use crate::options::initial_n1 as read_rule;
 
-/// The environment variable, and the name in the file, that says which nodes fail N+1 at first.
+/// Environment variable, and name in the file, of the initial N+1 rule.
 pub const N1_INITIAL: &str = "ALLOT_N1_INITIAL";
 
-/// The file that is read where the variable is not set: lines `NAME=VALUE`; `#` begins a comment.
+/// File that is read if the variable is not set. Lines are `NAME=VALUE`; `#` starts a comment.
 pub const FILE: &str = "/etc/allot/htools.env";
 
-/// What is wrong with what is set.
+/// Error in the environment variable or the file.
 #[derive(Debug, Error)]
 pub enum EnvironmentError {
-    /// Not a rule.
+    /// The value is not a rule.
     #[error("{place}: {N1_INITIAL} is {value:?}: write reported or recorded")]
     Rule {
-        /// Where it is set.
+        /// The environment or the file.
         place: &'static str,
-        /// What it is set to; not more than a line of it.
+        /// At most the first 40 characters.
         value: String,
     },
-    /// A line of the file that sets nothing.
+    /// A line, by number from 1, that is neither a setting nor a comment.
     #[error("{FILE}, line {0}: expected {N1_INITIAL}=reported or {N1_INITIAL}=recorded")]
     Line(usize),
-    /// The file is there, but cannot be read.
+    /// The file exists but cannot be read.
     #[error("{FILE}: {0}")]
     Unreadable(io::Error),
 }
 
-/// Which nodes fail N+1 at first by the environment, or else by the file; none if neither says so.
+/// The initial N+1 rule from the environment, else from the file. `None` if neither sets it.
 pub fn initial_n1() -> Result<Option<InitialN1>, EnvironmentError> {
     find(env::var_os(N1_INITIAL), || fs::read_to_string(FILE))
 }
@@ -54,7 +55,7 @@ fn find(
     }
 }
 
-/// The last line counts.
+/// The last setting wins.
 fn in_file(text: &str) -> Result<Option<InitialN1>, EnvironmentError> {
     let mut found = None;
     for (at, line) in text.lines().enumerate() {

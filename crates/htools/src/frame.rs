@@ -1,4 +1,4 @@
-//! What all programs do alike: read the command line, run, say what went wrong.
+//! Common frame of all programs: reads the command line, runs the program, reports errors.
 
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -7,10 +7,10 @@ use crate::environment;
 use crate::io::{FAILURE, Io};
 use crate::options::{self, Options, Program};
 
-/// Runs a program; returns the exit status, which `body` does too.
+/// Runs a program and returns its exit status, which is that of `body` unless an error occurs.
 ///
-/// An error is told, unless `unread` says that standard output cannot be written: that is for whoever made the stream
-/// to tell, since it may become known only when the stream is flushed.
+/// The error is printed, unless `unread` returns true because standard output cannot be written. The creator
+/// of the stream reports that case, because it can surface as late as the final flush.
 pub(crate) fn run<E: Display>(
     program: Program,
     args: &[String],
@@ -27,7 +27,7 @@ pub(crate) fn run<E: Display>(
         Ok(options) => options,
         Err(stop) => return stop.print(io),
     };
-    // Told only now: it does not keep anybody from reading the help.
+    // Reported only now, so that `--help` works with an invalid setting.
     if let Err(error) = rule {
         let _ = writeln!(io.err, "Error: {error}");
         return FAILURE;
@@ -39,7 +39,7 @@ pub(crate) fn run<E: Display>(
         }
         FAILURE
     });
-    // What `hcheck` found, for one, is no answer unless it can be read.
+    // A status such as that of `hcheck` is only valid if the output was written.
     match io.out.flush() {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => FAILURE,
         _ => status,

@@ -1,6 +1,6 @@
-//! Getting documents over HTTP: from Ganeti's remote API and from its monitoring daemons.
+//! HTTP client for documents of Ganeti's remote API and its monitoring daemons.
 //!
-//! Nobody on the other side is trusted to answer in time, or at a sensible length, or at all.
+//! Servers are not trusted: they can answer late, endlessly, or not at all, so time and size are limited.
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -16,115 +16,104 @@ use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
-/// How much patience there is.
+/// Limits of one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Until the connection stands, TLS included.
+    /// Time until the connection is established, including TLS.
     pub(crate) connect: Duration,
-    /// From the beginning to the last byte of the answer.
+    /// Time from the start of the request to the last byte of the answer.
     pub(crate) total: Duration,
-    /// Longer answers are refused.
+    /// Maximum size of an answer.
     pub(crate) most_bytes: usize,
 }
 
-/// Whose certificates are good, where the connection is encrypted.
+/// Certificates to accept on encrypted connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Trust<'a> {
-    /// Anybody's, as with the reference: Ganeti's own certificates are signed by nobody.
+    /// Any certificate, like the reference: Ganeti's own certificates are not signed by an authority.
     Anybody,
-    /// Only those signed by an authority in this PEM file, and only for the host that is asked.
+    /// Certificates that are signed by an authority in this PEM file, and issued for the requested host.
     Authorities(&'a Path),
 }
 
-/// Why a document was not got. The first names are those that the reference prints.
+/// Failed request for a document. The `Curl…` names are those that the reference prints.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    /// Nobody listens there, or nobody can be reached.
+    /// Connection refused, or host unreachable.
     #[error("CurlCouldntConnect")]
     Connect,
-    /// The host's name is unknown.
     #[error("CurlCouldntResolveHost")]
     Resolve,
-    /// TLS did not come about.
+    /// TLS handshake failed.
     #[error("CurlSSLConnectError")]
     Tls,
-    /// It took too long.
+    /// A time limit was exceeded.
     #[error("CurlOperationTimeout")]
     TimedOut,
-    /// The server refused, or failed.
+    /// The server returned an error status.
     #[error("CurlHttpReturnedError (HTTP status {0})")]
     Status(u16),
-    /// The server sends elsewhere.
+    /// The server redirects, which is not followed.
     #[error("CurlHttpReturnedError (HTTP status {0}, a redirection, which is not followed)")]
     Redirection(u16),
-    /// The answer is a page for people.
+    /// The answer is an HTML page.
     #[error("the answer is a page of HTML, not a document of the remote API (HTTP status 200)")]
     Page,
-    /// The connection ended within the answer.
+    /// The connection was closed within the answer.
     #[error("CurlPartialFile")]
     CutOff,
-    /// The connection ended before the answer.
+    /// The connection was closed before the answer.
     #[error("CurlGotNothing")]
     Nothing,
-    /// The answer is not HTTP, or the address names another protocol.
+    /// The answer isn't HTTP, or the address has an unsupported scheme.
     #[error("CurlUnspportedProtocol")]
     Protocol,
-    /// That is no address.
+    /// Invalid address.
     #[error("CurlUrlMalformat")]
     Address,
-    /// The connection broke otherwise.
+    /// Any other failure of the connection.
     #[error("CurlRecvError")]
     Receive,
-    /// The certificate is not one of those wanted.
+    /// The server's certificate is not accepted.
     #[error("{}", refused(.0))]
     Certificate(rustls::Error),
-    /// The answer is longer than any real one.
+    /// The answer exceeds the size limit, in bytes, which no real answer does.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
 }
 
-/// Why no request can be made at all.
+/// Error that prevents all requests.
 #[derive(Debug, Error)]
 pub enum SetupError {
     /// The file of authorities cannot be read.
     #[error("{path}: {source}")]
-    Unreadable {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The file of authorities holds no usable certificate.
+    Unreadable { path: PathBuf, source: io::Error },
+    /// The file of authorities has no usable certificate.
     #[error("{path}: {reason}")]
-    Authorities {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The operating system gives no sockets or threads.
+    Authorities { path: PathBuf, reason: String },
+    /// The operating system refused to create sockets or threads.
     #[error("cannot ask over the network: {0}")]
     System(String),
 }
 
-/// A client with its own, single-threaded runtime.
+/// HTTP client with its own single-threaded runtime.
 pub(crate) struct Http {
     client: Client,
-    /// Present until the client is dropped.
+    /// `Some` until the client is dropped.
     runtime: Option<Runtime>,
     most_bytes: usize,
 }
 
 impl Http {
     pub(crate) fn new(limits: Limits, trust: Trust<'_>) -> Result<Self, SetupError> {
-        // Fails only if a provider was installed before, by an earlier client; it is the same one.
+        // Fails only if an earlier client already installed the same provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder()
             .connect_timeout(limits.connect)
             .timeout(limits.total)
-            // Ganeti closes its connections after an answer; one that is about to be closed is of no use.
+            // Ganeti closes its connections after an answer, so an idle connection is useless.
             .pool_max_idle_per_host(0)
-            // The reference follows none either: what redirects is not a cluster.
+            // The reference doesn't follow redirects either: a server that redirects is not a cluster.
             .redirect(Policy::none());
         let builder = match trust {
             Trust::Anybody => builder.tls_danger_accept_invalid_certs(true),
@@ -136,13 +125,12 @@ impl Http {
         Ok(Self { client, runtime: Some(runtime), most_bytes: limits.most_bytes })
     }
 
-    /// Gets one document.
     pub(crate) fn get(&self, url: &str) -> Result<Vec<u8>, HttpError> {
         let Some(runtime) = &self.runtime else { return Err(HttpError::Connect) };
         runtime.block_on(get(self.client.clone(), url.to_owned(), self.most_bytes))
     }
 
-    /// Gets several documents, at most `at_once` at the same time; the answers are in the order of the addresses.
+    /// Fetches several documents, at most `at_once` at a time. The answers are in the order of `urls`.
     pub(crate) fn get_all(&self, urls: &[String], at_once: usize) -> Vec<Result<Vec<u8>, HttpError>> {
         let mut answers: Vec<_> = urls.iter().map(|_| Err(HttpError::Connect)).collect();
         let Some(runtime) = &self.runtime else { return answers };
@@ -158,7 +146,7 @@ impl Http {
                 }
                 match asked.join_next().await {
                     Some(Ok((position, answer))) => answers[position] = answer,
-                    // A task that panicked leaves the answer as if there had been none.
+                    // The task panicked: the answer stays a connection error.
                     Some(Err(_)) => {}
                     None => return,
                 }
@@ -170,7 +158,7 @@ impl Http {
 
 impl Drop for Http {
     fn drop(&mut self) {
-        // Looking a name up cannot be interrupted; nobody waits for it any longer.
+        // A name lookup cannot be interrupted. Don't wait for it.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -209,7 +197,7 @@ async fn get(client: Client, url: String, most_bytes: usize) -> Result<Vec<u8>, 
     if body.trim_ascii_start().starts_with(b"<") { Err(HttpError::Page) } else { Ok(body) }
 }
 
-/// What is wrong with a certificate, and what to do about those that Ganeti makes for itself.
+/// The certificate's error, with a hint for certificates that Ganeti generates for itself.
 fn refused(error: &rustls::Error) -> String {
     let text = format!("the server's certificate is refused: {error}");
     if ["UnsupportedCertVersion", "CaUsedAsEndEntity"].iter().any(|what| text.contains(what)) {
@@ -220,16 +208,16 @@ fn refused(error: &rustls::Error) -> String {
     }
 }
 
-/// The text of the error at the bottom of all others.
+/// Text of the innermost error.
 fn innermost(error: &reqwest::Error) -> String {
     causes(error).last().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// An error and all that caused it, outermost first.
+/// Causes of an error, outermost first.
 fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
     std::iter::successors(error.source(), |cause| {
         let cause = *cause;
-        // An error within an error of input or output is not its source.
+        // The error inside an I/O error isn't its `source`.
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         match inner {
             Some(inner) => Some(inner as &(dyn std::error::Error + 'static)),
@@ -242,7 +230,7 @@ fn find<E: std::error::Error + 'static>(error: &reqwest::Error) -> Option<&E> {
     causes(error).find_map(|cause| cause.downcast_ref::<E>())
 }
 
-/// What happened, in the reference's words.
+/// Classifies an error by the reference's names.
 fn classify(error: &reqwest::Error) -> HttpError {
     if error.is_builder() {
         let has_host = error.url().is_some_and(reqwest::Url::has_host);
@@ -262,7 +250,7 @@ fn classify(error: &reqwest::Error) -> HttpError {
         None => {}
     }
     if error.is_connect() {
-        // Once there is a connection, only TLS can still go wrong with connecting.
+        // Once the TCP connection exists, only the TLS handshake can still fail.
         let broken = |cause: &(dyn std::error::Error + 'static)| {
             let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
             matches!(kind, Some(io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset))

@@ -1,20 +1,19 @@
-//! The standard streams of a program, so that programs run in tests as they run in a shell.
+//! Standard streams of a program, replaceable so that tests run programs like a shell does.
 
 use std::io::{Read, Write};
 
 /// Standard input, output and error.
 pub struct Io<'a> {
-    /// Standard input.
     pub stdin: &'a mut dyn Read,
-    /// Results.
+    /// Standard output, for results.
     pub out: &'a mut dyn Write,
-    /// Everything else.
+    /// Standard error, for everything else.
     pub err: &'a mut dyn Write,
 }
 
-/// Exit status: success.
+/// Exit status of a successful run.
 pub const SUCCESS: u8 = 0;
-/// Exit status: the input, an option's value or the environment is wrong.
+/// Exit status for an error in the input, an option's value or the environment.
 pub const FAILURE: u8 = 1;
-/// Exit status: the command line is wrong.
+/// Exit status for an invalid command line.
 pub const USAGE: u8 = 2;

@@ -1,8 +1,28 @@
-//! Ganeti's placement tools: formats, options and programs, deciding with [`placement`].
+//! Ganeti's htools: formats, options and programs around the decisions in [`placement`].
 //!
-//! This crate reads files and sockets, prints, and submits jobs; where anything goes is decided in [`placement`].
-//! Each format turns into the plain values of [`data::ClusterData`] at the edge, and each program is one module
-//! with one `run` function.
+//! Programs read a cluster from a file, from Ganeti's daemons or from a description of a simulated cluster,
+//! and print or save results in the reference's formats. `hbal`, `hsqueeze` and `harep` can also submit jobs
+//! to a master daemon. Decisions, such as the choice of a node, are made in [`placement`].
+//!
+//! ```text
+//! text, iallocator, simulate ─┐
+//! rapi, luxi ─────────────────┴─► ClusterData ──load──► Cluster ──placement──► moves ──► lines, files, jobs
+//! ```
+//!
+//! - [`options`] defines the command lines of all programs in one table, from which parser and help are
+//!   derived.
+//! - [`source`] turns options into a cluster. Every format yields [`data::ClusterData`], the plain values
+//!   that `cluster` loads.
+//! - Each program is a module with a `run` function that returns the exit status: [`hail`] answers placement
+//!   requests ([`iallocator`]), [`hbal`] balances a group, [`harep`] repairs instances, [`hspace`] computes
+//!   capacity, [`hcheck`] and [`hinfo`] report on a cluster, [`hroller`] schedules reboots, [`hsqueeze`]
+//!   finds nodes to power off, and [`hscan`] saves clusters.
+//! - [`commands`] prints shell commands for moves, and [`opcode`] has the operations of jobs.
+//!
+//! Programs use only the standard streams in [`io::Io`], so that tests run them like a shell does. There are
+//! two exceptions: the answer to a signal while jobs run, and the progress line on a terminal.
+//!
+//! Start reading at [`hbal`], then follow [`source::load`].
 
 pub mod commands;
 pub mod data;

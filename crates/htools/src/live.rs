@@ -1,4 +1,4 @@
-//! What the live sources share: names that refer to one another, and what holds for the whole cluster.
+//! Common parts of the live sources: references by name, and cluster-wide information.
 
 use std::collections::HashMap;
 
@@ -8,31 +8,29 @@ use thiserror::Error;
 use crate::data::ClusterData;
 use crate::json::Hashing;
 
-/// A name that refers to nothing.
+/// A name that refers to no record.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DanglingName {
-    /// A node is in a group that is not listed.
+    /// A node's group is not listed.
     #[error("Unknown group '{group}' for node {node}")]
     Group {
         /// The group's UUID as given.
         group: String,
-        /// The node.
         node: String,
     },
-    /// An instance is on a node that is not listed.
+    /// An instance's node is not listed.
     #[error("Unknown node '{node}' for instance {instance}")]
     Node {
         /// The node's name as given.
         node: String,
-        /// The instance.
         instance: String,
     },
-    /// The master is none of the nodes.
+    /// The master is not a listed node.
     #[error("Master node {0} unknown")]
     Master(String),
 }
 
-/// The group of each UUID; of several the last.
+/// Groups by UUID. The last of duplicates wins.
 pub(crate) struct Groups(HashMap<String, GroupIdx, Hashing>);
 
 impl Groups {
@@ -41,14 +39,13 @@ impl Groups {
         Self(positions.map(|(at, group)| (group.uuid.clone(), GroupIdx::from_usize(at))).collect())
     }
 
-    /// The group of a node.
     pub(crate) fn of(&self, node: &str, uuid: &str) -> Result<GroupIdx, DanglingName> {
         let unknown = || DanglingName::Group { group: uuid.to_owned(), node: node.to_owned() };
         self.0.get(uuid).copied().ok_or_else(unknown)
     }
 }
 
-/// The node of each name; of several the last.
+/// Nodes by name. The last of duplicates wins.
 pub(crate) struct Nodes(HashMap<String, NodeIdx, Hashing>);
 
 impl Nodes {
@@ -57,19 +54,18 @@ impl Nodes {
         Self(positions.map(|(at, node)| (node.name.clone(), NodeIdx::from_usize(at))).collect())
     }
 
-    /// A node of an instance.
     pub(crate) fn of(&self, instance: &str, node: &str) -> Result<NodeIdx, DanglingName> {
         let unknown = || DanglingName::Node { node: node.to_owned(), instance: instance.to_owned() };
         self.0.get(node).copied().ok_or_else(unknown)
     }
 }
 
-/// Disks from the lists of their sizes and spindles; what one list has more than the other is dropped.
+/// Disks from lists of their sizes and spindles. If one list is longer, its surplus is dropped.
 pub(crate) fn disks(sizes: Vec<i64>, spindles: Vec<Option<i64>>) -> Vec<Disk> {
     sizes.into_iter().zip(spindles).map(|(size, spindles)| Disk { size, spindles }).collect()
 }
 
-/// What is said of the cluster as a whole.
+/// Cluster-wide information.
 pub(crate) struct Info {
     pub(crate) master: String,
     pub(crate) tags: Vec<String>,
@@ -78,7 +74,7 @@ pub(crate) struct Info {
     pub(crate) kvm: bool,
 }
 
-/// Puts the parts together.
+/// Assembles the cluster, and marks the master and KVM nodes.
 pub(crate) fn assemble(
     groups: Vec<Group>,
     mut nodes: Vec<Node>,

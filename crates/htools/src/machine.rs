@@ -1,10 +1,10 @@
-//! Keys and values for programs to read (`--machine-readable`, HT-hspace, HT-hcheck).
+//! Keys and values for scripts (`--machine-readable`, HT-hspace, HT-hcheck).
 
 use std::borrow::Cow;
 
-/// A value as a shell would take it: in single quotes, unless it consists of letters, digits and dots.
+/// Quotes a value for a shell: in single quotes, unless it consists of letters, digits and dots.
 ///
-/// Quotes in the value are left as they are: no name that Ganeti accepts has any.
+/// Quotes in the value are not escaped: no name that Ganeti accepts has any.
 pub(crate) fn quoted(value: &str) -> Cow<'_, str> {
     if value.chars().all(|c| c.is_alphanumeric() || c == '.') {
         Cow::Borrowed(value)

@@ -1,7 +1,7 @@
-//! CPU loads that monitoring daemons measured (`--mond`, HT-loads).
+//! CPU loads measured by monitoring daemons (`--mond`, HT-loads).
 //!
-//! Every node's daemon is asked ([`ask`]), or a file stands in for their answers (`--mond-data`, [`parse`]). What
-//! they deliver replaces the assumed CPU utilisation, but only if it is complete.
+//! Loads come from every node's daemon ([`ask`]) or from a file with their answers (`--mond-data`,
+//! [`parse`]). They replace the assumed CPU utilization, but only if they are complete.
 
 mod network;
 mod report;
@@ -20,27 +20,27 @@ use crate::json::quoted;
 pub use network::{Answers, PORT, ask};
 pub use report::{Category, Collector, Kind, NodeReports, Report};
 
-/// What is wrong with a file of reports.
+/// Error in a file of reports.
 #[derive(Debug, Error)]
 pub enum MondError {
-    /// Not JSON.
+    /// Invalid JSON.
     #[error("Parsing MonD's answer: Malformed JSON: {0}")]
     Json(serde_json::Error),
     /// Not a list.
     #[error("Parsing MonD's answer: Unable to read list")]
     NotAList,
-    /// An element of the list is no object.
+    /// An element of the list isn't an object.
     #[error("Parsing MonD's answer: Unable to read JSObject")]
     NotAnObject,
-    /// An element does not name its node.
+    /// An element doesn't name its node.
     #[error("Parsing node's name: key 'node' not found or not a string")]
     Node,
-    /// An element's reports are wrong.
     #[error("Parsing node's reports: key 'reports': {0}")]
     Reports(String),
 }
 
-/// Reads the answers of all nodes. Keys beside `node` and `reports` are ignored, unknown keys in reports not.
+/// Parses the answers of all nodes. Keys other than `node` and `reports` are ignored, but unknown keys in
+/// reports are errors.
 pub fn parse(text: &str) -> Result<Vec<NodeReports>, MondError> {
     let Value::Array(elements) = serde_json::from_str(text).map_err(MondError::Json)? else {
         return Err(MondError::NotAList);
@@ -56,13 +56,13 @@ fn node_reports(element: Value) -> Result<NodeReports, MondError> {
     Ok(NodeReports { node, reports })
 }
 
-/// Why measured loads are not used.
+/// Measured loads are incomplete, so none of them are used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MissingData {
-    /// A node has no usable report; this includes offline ones.
+    /// A node, online or offline, has no usable report.
     #[error("Didn't receive an answer by all MonDs, {}'s data will be ignored.", .0.name())]
     Nodes(Collector),
-    /// Reports do not cover these instances.
+    /// Reports don't cover these instances.
     #[error("No CPU information available for [{}]", quoted(.0))]
     Instances(Vec<String>),
 }
@@ -77,14 +77,14 @@ struct CpuLoad {
     cpu_total: f64,
 }
 
-/// Replaces the cluster's CPU utilisation by what the reports say, or changes nothing.
+/// Replaces the cluster's CPU utilization with reported loads. On error, changes nothing.
 pub fn apply(
     cluster: &mut Cluster,
     answers: &[NodeReports],
     collector: Collector,
 ) -> Result<(), MissingData> {
     let missing = MissingData::Nodes(collector);
-    // Of several answers for a node the last counts, of several reports in it the first.
+    // A node's last answer wins, but its first report of the collector.
     let by_node: HashMap<&str, &NodeReports> = answers.iter().map(|a| (a.node.as_str(), a)).collect();
     let data: Option<Vec<&Value>> = cluster
         .nodes

@@ -1,48 +1,41 @@
-//! Reading and writing numbers as the reference does (HT-numbers).
+//! Reading and writing numbers like the reference (HT-numbers).
 //!
-//! Files, options and specifications share one syntax, that of Haskell's `read`; output shares one notion of
-//! rounding, which works on a number's shortest decimal digits rather than on its binary value.
+//! Files, options and specifications share the syntax of Haskell's `read`. Output is rounded on a number's
+//! shortest decimal digits, not on its binary value.
 
 use thiserror::Error;
 
-/// Why a text is not a number. `what` says where the text came from.
+/// A text isn't a number. `what` names the origin of the text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NumberError {
-    /// It does not even begin like one.
+    /// The text doesn't start with a number.
     #[error("{what}: cannot parse string '{text}'")]
-    Unreadable {
-        /// Where the text came from.
-        what: String,
-        /// The text.
-        text: String,
-    },
-    /// A number is followed by something else.
+    Unreadable { what: String, text: String },
+    /// More text follows the number.
     #[error("{what}: leftover characters when parsing '{text}': '{rest}'")]
     Leftover {
-        /// Where the text came from.
         what: String,
-        /// The text.
         text: String,
-        /// What follows the number.
+        /// Text after the number.
         rest: String,
     },
 }
 
-/// Reads all of `text` as an integer; one that is too large wraps.
+/// Parses all of `text` as an integer. Integers beyond 64 bits wrap.
 pub fn read_int(what: &str, text: &str) -> Result<i64, NumberError> {
-    // Nearly all numbers in files are as simple as this, and there may be hundreds of thousands.
+    // Nearly all numbers in files are this simple, and a file can have hundreds of thousands.
     if (1..=18).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()) {
         return Ok(text.bytes().fold(0, |sum, b| sum * 10 + i64::from(b - b'0')));
     }
     complete(what, text, int_prefix(text))
 }
 
-/// Reads all of `text` as a floating-point number; one that is out of range becomes infinite or zero.
+/// Parses all of `text` as a floating-point number. Numbers out of range become infinite or zero.
 pub fn read_float(what: &str, text: &str) -> Result<f64, NumberError> {
     complete(what, text, number_prefix(text, literal_to_float))
 }
 
-/// The integer at the start of `text`, and what follows it.
+/// The integer at the start of `text`, and the rest of the text.
 pub fn int_prefix(text: &str) -> Option<(i64, &str)> {
     number_prefix(text, literal_to_int)
 }
@@ -62,11 +55,11 @@ fn complete<T>(what: &str, text: &str, prefix: Option<(T, &str)>) -> Result<T, N
     }
 }
 
-/// A literal without sign.
+/// A number literal without its sign.
 enum Literal<'a> {
-    /// Digits in base 2^`bits`, no prefix.
+    /// Digits in base 2^`bits`, without their prefix.
     Power { bits: u32, digits: &'a str },
-    /// Decimal digits; `plain` if there is neither fraction nor exponent.
+    /// Decimal digits. `plain` if it has neither a fraction nor an exponent.
     Decimal { text: &'a str, plain: bool },
     /// A word, such as `NaN`.
     Word(&'a str),
@@ -117,7 +110,7 @@ fn literal(text: &str) -> Option<(Literal<'_>, &str)> {
     Some((Literal::Decimal { text: &text[..end], plain: end == whole }, &text[end..]))
 }
 
-/// Where the run of decimal digits that begins at `start` ends; `None` if it is empty.
+/// End of the run of decimal digits that starts at `start`; `None` if the run is empty.
 fn digits_end(text: &str, start: usize) -> Option<usize> {
     let count = text[start..].bytes().take_while(u8::is_ascii_digit).count();
     (count > 0).then_some(start + count)
@@ -143,7 +136,7 @@ fn literal_to_float(literal: &Literal<'_>) -> Option<f64> {
     }
 }
 
-/// Correctly rounded: digits that do not fit 120 bits survive as a sticky bit and a scale.
+/// Correctly rounded: digits beyond 120 bits become a sticky bit and a scale.
 fn power_digits_to_float(bits: u32, digits: &str) -> f64 {
     let (mut value, mut scale) = (0_u128, 0_i32);
     for digit in digits.chars().filter_map(|c| c.to_digit(1 << bits)) {
@@ -157,10 +150,10 @@ fn power_digits_to_float(bits: u32, digits: &str) -> f64 {
     value as f64 * 2_f64.powi(scale)
 }
 
-/// The shortest decimal digits that read back as a finite number: 0.d1d2d3... * 10^`exponent`.
+/// Shortest decimal digits that read back as the same finite number: 0.d1d2d3... * 10^`exponent`.
 ///
-/// The reference asks a little more: that the digits lie strictly inside the interval that reads back. The two
-/// differ only where the digits are an exact tie, such as 10^23, far beyond any size, ratio or score.
+/// The reference also requires that the digits lie strictly inside the interval that reads back. The two
+/// differ only if the digits are an exact tie, such as 10^23, far beyond any size, ratio or score.
 struct Decimal {
     negative: bool,
     digits: Vec<u8>,
@@ -168,7 +161,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// `Err` holds the word for a number that is not finite.
+    /// Digits of `x`. `Err` is the text of a number that isn't finite.
     fn of(x: f64) -> Result<Self, &'static str> {
         if x.is_nan() {
             return Err("NaN");
@@ -179,17 +172,17 @@ impl Decimal {
         let text = format!("{:e}", x.abs());
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let digits = mantissa.bytes().filter(u8::is_ascii_digit).map(|b| b - b'0').collect();
-        // Zero has one digit, before the point, and counts as 0.0 * 10^0.
+        // Zero has one digit before the point, and counts as 0.0 * 10^0.
         let exponent = if x == 0.0 { 0 } else { exponent.parse::<i32>().unwrap_or(0) + 1 };
         Ok(Self { negative: x.is_sign_negative(), digits, exponent })
     }
 
-    /// Whether the reference writes the number without an exponent where it has the choice.
+    /// Whether the reference omits the exponent where it has the choice: for 0, and from 0.1 to below 10^7.
     fn is_moderate(&self) -> bool {
         (0..=7).contains(&self.exponent)
     }
 
-    /// Keeps `count` digits, rounding half to even; true if a new leading 1 appeared.
+    /// Rounds to `count` digits, half to even. Returns true if that adds a leading 1.
     fn round(&mut self, count: usize) -> bool {
         if count >= self.digits.len() {
             self.digits.resize(count, 0);
@@ -229,7 +222,7 @@ fn push_digits(out: &mut String, digits: &[u8]) {
     out.extend(digits.iter().map(|d| char::from(b'0' + d)));
 }
 
-/// The number with exactly that many decimals.
+/// Formats a number with exactly `decimals` decimals.
 pub fn fixed(x: f64, decimals: usize) -> String {
     let mut number = match Decimal::of(x) {
         Ok(number) => number,
@@ -247,7 +240,7 @@ pub fn fixed(x: f64, decimals: usize) -> String {
     out
 }
 
-/// The number with six decimals, and an exponent unless it is zero or of moderate size.
+/// Formats a number with six decimals, and with an exponent unless it's zero or from 0.1 to below 10^7.
 pub fn general6(x: f64) -> String {
     let mut number = match Decimal::of(x) {
         Ok(number) => number,
@@ -264,7 +257,7 @@ pub fn general6(x: f64) -> String {
     exponential(&number, exponent)
 }
 
-/// All digits, and an exponent unless the number is zero or of moderate size.
+/// Formats a number with all its digits, and with an exponent unless it's zero or from 0.1 to below 10^7.
 pub fn show(x: f64) -> String {
     match Decimal::of(x) {
         Ok(mut number) if !number.is_moderate() => {
@@ -285,7 +278,7 @@ fn exponential(number: &Decimal, exponent: i32) -> String {
     out
 }
 
-/// All digits, never an exponent, at least one decimal.
+/// Formats a number with all its digits and at least one decimal, but no exponent.
 pub fn plain(x: f64) -> String {
     match Decimal::of(x) {
         Ok(number) => {
@@ -442,7 +435,7 @@ mod tests {
 
         #[test]
         fn fixed_rounds_decimal_fractions_half_to_even(n in -1_000_000_000_i64..1_000_000_000) {
-            // n thousandths have at most three decimals, which are their shortest digits.
+            // The shortest digits of n thousandths have at most three decimals.
             let x = n as f64 / 1000.0;
             let (whole, rest) = (n.abs() / 10, n.abs() % 10);
             let up = rest > 5 || (rest == 5 && whole % 2 == 1);

@@ -1,92 +1,56 @@
-//! Operations that Ganeti's jobs consist of, and their JSON (HT-jobs, HT-hsqueeze, HT-harep).
+//! Operations in Ganeti's jobs, and their JSON (HT-jobs, HT-hsqueeze, HT-harep).
 
 use cluster::{Cluster, Instance, Move, NodeIdx};
 
 use crate::json::write::{text, texts};
 use crate::number::show;
 
-/// The allocator that Ganeti asks where a repaired instance is to go.
+/// The allocator that Ganeti asks for new nodes of repaired instances.
 const REPAIR_ALLOCATOR: &str = "hail";
 
-/// An operation of Ganeti.
+/// An operation of a Ganeti job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OpCode {
-    /// Move an instance live.
+    /// Migrate an instance live.
     Migrate {
-        /// The instance.
         instance: String,
-        /// Where to; its secondary if not given.
+        /// `None` for the instance's secondary.
         target: Option<String>,
     },
-    /// Restart an instance elsewhere.
+    /// Restart an instance on another node.
     Failover {
-        /// The instance.
         instance: String,
-        /// Where to; its secondary if not given.
+        /// `None` for the instance's secondary.
         target: Option<String>,
     },
     /// Give an instance a new secondary.
-    ReplaceDisks {
-        /// The instance.
-        instance: String,
-        /// Which node that is.
-        secondary: NewSecondary,
-    },
-    /// Recreate the disks of an instance, empty, on nodes that the allocator chooses.
-    RecreateDisks {
-        /// The instance.
-        instance: String,
-    },
+    ReplaceDisks { instance: String, secondary: NewSecondary },
+    /// Recreate an instance's disks, empty, on nodes that the allocator chooses.
+    RecreateDisks { instance: String },
     /// Reinstall an instance's operating system.
-    Reinstall {
-        /// The instance.
-        instance: String,
-    },
-    /// Wait on the master.
-    TestDelay {
-        /// How long.
-        seconds: f64,
-    },
-    /// Add tags.
-    TagsSet {
-        /// To what.
-        object: Tagged,
-        /// The tags.
-        tags: Vec<String>,
-    },
-    /// Remove tags.
-    TagsDel {
-        /// From what.
-        object: Tagged,
-        /// The tags.
-        tags: Vec<String>,
-    },
-    /// Say whether a node is offline.
-    NodeSetOffline {
-        /// The node.
-        node: String,
-        /// Whether it is.
-        offline: bool,
-    },
-    /// Switch nodes on or off.
-    NodePower {
-        /// The nodes.
-        nodes: Vec<String>,
-        /// Which of the two.
-        on: bool,
-    },
+    Reinstall { instance: String },
+    /// Wait on the master node.
+    TestDelay { seconds: f64 },
+    /// Add tags to an object.
+    TagsSet { object: Tagged, tags: Vec<String> },
+    /// Remove tags from an object.
+    TagsDel { object: Tagged, tags: Vec<String> },
+    /// Mark a node offline or online.
+    NodeSetOffline { node: String, offline: bool },
+    /// Power nodes on or off.
+    NodePower { nodes: Vec<String>, on: bool },
 }
 
-/// Who is to be an instance's new secondary.
+/// The new secondary of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewSecondary {
-    /// This node.
+    /// A node, by name.
     Node(String),
-    /// Whichever the allocator chooses.
+    /// A node that the allocator chooses.
     Allocated,
 }
 
-/// What carries tags.
+/// An object with tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tagged {
     /// A node, by name.
@@ -95,12 +59,12 @@ pub enum Tagged {
     Instance(String),
 }
 
-/// The operations that carry a move out.
+/// Operations that carry out a move.
 pub(crate) fn of_move(cluster: &Cluster, instance: &Instance, mov: Move) -> Vec<OpCode> {
     let node_name = |node: NodeIdx| cluster.node(node).name.clone();
     let over = |target: Option<NodeIdx>| {
         let (name, target) = (instance.name.clone(), target.map(node_name));
-        // What does not exist yet cannot run, hence not migrate.
+        // A forthcoming instance doesn't run, so it cannot migrate.
         if instance.forthcoming {
             OpCode::Failover { instance: name, target }
         } else {
@@ -197,7 +161,7 @@ impl OpCode {
     }
 }
 
-/// Writes the operation's name, and the key of what comes next.
+/// Writes the operation's name and the key of the first parameter.
 fn open(out: &mut String, operation: &str, key: &str) {
     out.push_str(r#""OP_ID":"#);
     text(out, operation);
@@ -236,9 +200,9 @@ fn write_tags(out: &mut String, operation: &str, object: &Tagged, tags: &[String
     text(out, name);
 }
 
-/// A number of seconds as JSON: whole ones without decimals.
+/// Seconds as JSON; whole seconds without decimals.
 fn duration(seconds: f64) -> String {
-    // JSON knows no infinity; the longest wait will do.
+    // JSON has no infinity, so it becomes the largest finite number.
     let seconds = seconds.min(f64::MAX);
     if seconds.fract() == 0.0 { format!("{seconds:.0}") } else { show(seconds) }
 }

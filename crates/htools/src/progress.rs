@@ -12,8 +12,8 @@ const FIRST: Duration = Duration::from_secs(2);
 /// Interval between updates of the line.
 const EACH: Duration = Duration::from_secs(1);
 
-/// Shows the elapsed time on standard error until it is dropped, if standard error is a terminal. Don't print before it is
-/// dropped.
+/// Shows the elapsed time on standard error until it's dropped, if standard error is a terminal. Don't print
+/// while it exists.
 #[derive(Debug, Default)]
 pub struct Progress(Option<Shown>);
 
@@ -27,7 +27,7 @@ struct Shown {
 }
 
 impl Progress {
-    /// Begins. `what` is a participle: "Searching".
+    /// Starts the display. `what` is a participle: "Searching".
     pub fn start(what: &'static str) -> Self {
         if !io::stderr().is_terminal() {
             return Self(None);
@@ -40,7 +40,7 @@ impl Progress {
         Self(thread.ok().map(|thread| Shown { percent, end, thread }))
     }
 
-    /// Notes the share of the work that is done, from 0 to 1.
+    /// Updates the share of the work that is done, from 0 to 1.
     pub fn note(&self, share: f64) {
         if let Some(shown) = &self.0 {
             shown.percent.store((share.clamp(0.0, 1.0) * 100.0) as u32, Ordering::Relaxed);
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(line("Searching", Duration::from_secs(125), 48), "Searching ... 2 min 5 s, 48 %");
     }
 
-    /// A terminal that ends the search when something was written.
+    /// A terminal that ends the search after the first write.
     struct Terminal {
         end: Option<Sender<()>>,
         written: Vec<u8>,

@@ -9,7 +9,7 @@ use placement::score::{COMPONENTS, Values};
 use crate::number;
 use crate::tables;
 
-/// The names shown for templates in dumps.
+/// Name of a disk template in dumps.
 pub fn constructor(template: DiskTemplate) -> &'static str {
     match template {
         DiskTemplate::Diskless => "DTDiskless",
@@ -32,7 +32,7 @@ fn spec(spec: &ISpec) -> String {
     )
 }
 
-/// The policy on one line, in the notation that scripts around the reference expect.
+/// The policy on one line, in the reference's notation, which scripts expect.
 pub fn policy(policy: &Policy) -> String {
     let pairs: Vec<String> = policy
         .minmax
@@ -57,14 +57,14 @@ pub fn policy(policy: &Policy) -> String {
     )
 }
 
-/// All groups on one line, in the same notation as [`policy`].
+/// All groups on one line, in the notation of [`policy`].
 pub fn groups(cluster: &Cluster) -> String {
     let groups: Vec<String> =
         cluster.groups.iter().enumerate().map(|(index, record)| group(index, record)).collect();
     format!("[{}]", groups.join(","))
 }
 
-/// A group on one line, in the same notation.
+/// A group on one line, in the notation of [`policy`].
 pub fn group(index: usize, group: &Group) -> String {
     let quoted = |items: &[String]| {
         let items: Vec<String> = items.iter().map(|item| shown(item)).collect();
@@ -86,7 +86,7 @@ pub fn group(index: usize, group: &Group) -> String {
     )
 }
 
-/// A string in quotes; anything but printable ASCII is escaped with its decimal code.
+/// Quotes a string. Characters other than printable ASCII are escaped as their decimal code.
 pub fn shown(text: &str) -> String {
     let mut out = String::from("\"");
     let mut after_code = false;
@@ -94,7 +94,7 @@ pub fn shown(text: &str) -> String {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
-            // A digit must not be taken for a part of the code before it.
+            // Keeps the digit separate from the preceding code.
             '0'..='9' if after_code => {
                 out.push_str("\\&");
                 out.push(c);
@@ -110,7 +110,7 @@ pub fn shown(text: &str) -> String {
     out
 }
 
-/// The table of score components; only its header when no node is online.
+/// Table of score components. Only its header, if no node is online.
 pub fn metrics(board: &Board) -> String {
     let values = board.values().in_order();
     let rows: Vec<(&'static str, f64, f64)> = if board.online() == 0 {
@@ -121,7 +121,7 @@ pub fn metrics(board: &Board) -> String {
     tables::metric_table(&rows)
 }
 
-/// Names in the notation of a list of strings.
+/// Names of nodes in the reference's notation of a list.
 pub fn name_list(cluster: &Cluster, nodes: &[NodeIdx]) -> String {
     let mut list = String::from("[");
     for (position, node) in nodes.iter().enumerate() {
@@ -132,7 +132,7 @@ pub fn name_list(cluster: &Cluster, nodes: &[NodeIdx]) -> String {
     list
 }
 
-/// Which components change, most important first: name, value before, value after, weighted change.
+/// Components that change, largest change first: name, value before, value after, weighted change.
 pub fn component_changes(before: &Values, after: &Values) -> Vec<(&'static str, f64, f64, f64)> {
     let mut changes: Vec<_> = COMPONENTS
         .iter()

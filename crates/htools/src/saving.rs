@@ -1,4 +1,4 @@
-//! Saving the state of a cluster where `-S` says (HT-save).
+//! Saving a cluster's state to files (`-S`, HT-save).
 
 use std::io;
 use std::path::PathBuf;
@@ -9,18 +9,12 @@ use thiserror::Error;
 use crate::io::Io;
 use crate::text;
 
-/// Why something was not saved.
+/// A state or script could not be written.
 #[derive(Debug, Error)]
 pub enum SaveError {
-    /// The file cannot be written.
     #[error("{}: {source}", .path.display())]
-    Write {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Nobody reads what is printed.
+    Write { path: PathBuf, source: io::Error },
+    /// Standard output or standard error cannot be written.
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
 }
@@ -32,13 +26,13 @@ pub fn whole(cluster: &Cluster) -> String {
     text::serialize(cluster, &nodes, &instances)
 }
 
-/// Writes a file.
 pub fn write(path: impl Into<PathBuf>, text: &str) -> Result<(), SaveError> {
     let path = path.into();
     std::fs::write(&path, text).map_err(|source| SaveError::Write { path, source })
 }
 
-/// Writes a state to `PREFIX.SUFFIX` and says so; `when` tells which state it is (`before balancing`).
+/// Writes a state to `PREFIX.SUFFIX` and prints a message. `when` describes the state, for example `before
+/// balancing`.
 pub(crate) fn save(
     text: &str,
     prefix: &str,

@@ -1,4 +1,4 @@
-//! Clusters made up from specifications (`--simulate`, HT-simulate).
+//! Clusters built from specifications (`--simulate`, HT-simulate).
 
 use cluster::{AllocPolicy, Group, GroupIdx, Node, Policy};
 use thiserror::Error;
@@ -7,7 +7,7 @@ use crate::data::ClusterData;
 use crate::number::{NumberError, read_int};
 use crate::units::{self, UnitError};
 
-/// What is wrong with a specification.
+/// Error in a specification.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SimulateError {
     /// Too few or too many elements.
@@ -16,38 +16,34 @@ pub enum SimulateError {
          disk size, memory size, number of CPUs, spindles) but got {count}: '{spec}'"
     )]
     Elements {
-        /// How many there are.
+        /// Number of elements found.
         count: usize,
-        /// The specification.
         spec: String,
     },
-    /// No allocation policy of that name.
+    /// Unknown allocation policy.
     #[error("Invalid string value for type AllocPolicy: {0:?}; Cannot parse AllocPolicy abbreviation '{0}'")]
     AllocPolicy(String),
-    /// A size does not read.
     #[error("{what}: {error}")]
     Size {
-        /// Which one.
+        /// Name of the size.
         what: &'static str,
-        /// Why.
         error: UnitError,
     },
-    /// A number does not read.
     #[error(transparent)]
     Number(#[from] NumberError),
-    /// More nodes than could be kept in memory; the reference has no limit.
+    /// More nodes than fit into memory. The reference has no limit.
     #[error("node count: {0} exceeds {MAX_NODES}")]
     TooManyNodes(i64),
-    /// A truth value does not read.
+    /// Invalid value for exclusive storage.
     #[error("exclusive storage: cannot parse string '{0}'")]
     Exclusive(String),
 }
 
-/// More nodes in one specification are refused.
+/// Maximum number of nodes in a specification.
 const MAX_NODES: i64 = 1_000_000;
 
-/// Builds one group per specification, in the reverse of their order: the reference does so, and group names
-/// (and which group is first) follow from it.
+/// Builds one group per specification, in reverse order like the reference. Group names, and which group is
+/// first, depend on it.
 pub fn parse(specs: &[String]) -> Result<ClusterData, SimulateError> {
     let mut data = ClusterData::default();
     for spec in specs.iter().rev() {

@@ -1,4 +1,4 @@
-//! Getting a cluster from where the options say it is.
+//! Loads a cluster from the source that the options name.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -15,56 +15,43 @@ use crate::options::{LuxiSocket, Options};
 use crate::rapi::RapiError;
 use crate::{dynu, iallocator, luxi, mond, rapi, simulate, tables, text};
 
-/// Why there is no cluster to work on.
+/// Error while loading a cluster.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// No source given.
+    /// No source was given.
     #[error("failed to load data, aborting: No backend selected! Exiting.")]
     NoSource,
-    /// Two sources given.
+    /// Two or more of remote API, master daemon and text file were given.
     #[error("Only one of the rapi, luxi, and data files options should be given.")]
     SeveralSources,
-    /// The remote API did not deliver a cluster.
+    /// Reading from the remote API failed.
     #[error("failed to load data, aborting: {0}")]
     Rapi(Box<RapiError>),
-    /// The master daemon did not deliver a cluster.
+    /// Reading from the master daemon failed.
     #[error("failed to load data, aborting: {0}")]
     Luxi(Box<QueryError>),
-    /// No monitoring daemon can be asked.
+    /// Monitoring daemons cannot be queried.
     #[error(transparent)]
     Network(#[from] SetupError),
-    /// A file that cannot be read.
+    /// The cluster's file cannot be read.
     #[error("failed to load data, aborting: {path}: {source}")]
-    Unreadable {
-        /// Which file.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file of options data that cannot be read.
+    Unreadable { path: String, source: std::io::Error },
+    /// A file of utilization or monitoring data cannot be read.
     #[error("{path}: {source}")]
-    UnreadableOption {
-        /// Which file.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The cluster's description is wrong.
+    UnreadableOption { path: String, source: std::io::Error },
     #[error("failed to load data, aborting: {0}")]
     Malformed(String),
-    /// A request file used as a source is wrong.
+    /// The request file used as a source is invalid.
     #[error("{0}")]
     MalformedRequest(String),
-    /// The utilisation file is wrong.
     #[error("can't parse utilisation data: {0}")]
     Utilisation(String),
-    /// The monitoring data are wrong.
     #[error("can't parse MonD data: {0}")]
     Monitoring(String),
-    /// Monitoring data are incomplete, and the options forbid to go on.
+    /// Monitoring data is incomplete, and options require it.
     #[error("Not all required data available")]
     MonitoringIncomplete,
-    /// The selection options name unknown instances.
+    /// Selection options name unknown instances, or the loaded records are invalid.
     #[error("failed to load data, aborting: {0}")]
     Selection(#[from] LoadError),
     /// `-O` names unknown nodes.
@@ -72,7 +59,7 @@ pub enum SourceError {
     UnknownOffline(Vec<String>),
 }
 
-// Boxed, since what there is to say of them is long, and every run carries room for it.
+// Boxed, because these errors are large and every result has room for one.
 impl From<RapiError> for SourceError {
     fn from(error: RapiError) -> Self {
         Self::Rapi(Box::new(error))
@@ -85,12 +72,11 @@ impl From<QueryError> for SourceError {
     }
 }
 
-/// Reads a file as text.
 fn read(path: &str) -> Result<String, std::io::Error> {
     fs::read_to_string(path)
 }
 
-/// What the options say about loading, without the utilisation file.
+/// Load options that follow from the command line, without the utilization file.
 pub fn load_options(options: &Options) -> LoadOptions {
     LoadOptions {
         ignore_utilisation: options.ignore_dynu,
@@ -103,14 +89,14 @@ pub fn load_options(options: &Options) -> LoadOptions {
     }
 }
 
-/// The master daemon's socket that the options mean.
+/// Path of the master daemon's socket, below `GANETI_ROOTDIR` if that is set.
 pub fn luxi_path(socket: &LuxiSocket) -> PathBuf {
     luxi::socket_path(socket, env::var_os("GANETI_ROOTDIR").as_deref())
 }
 
-/// Reads the cluster's description from where the options say.
+/// Reads the cluster's description from the source that the options name.
 ///
-/// Priority as the reference has it: remote API, master daemon, simulated, text, request.
+/// Precedence is the reference's: remote API, master daemon, simulation, text file, request.
 fn cluster_data(options: &Options) -> Result<ClusterData, SourceError> {
     let exclusive = [options.master.is_some(), options.luxi.is_some(), options.text_data.is_some()];
     if exclusive.iter().filter(|given| **given).count() > 1 {
@@ -141,7 +127,7 @@ fn cluster_data(options: &Options) -> Result<ClusterData, SourceError> {
     Err(SourceError::NoSource)
 }
 
-/// The cluster that the options describe, with warnings about its records printed.
+/// Loads the cluster that the options describe, and prints warnings about inconsistent records.
 pub fn load(options: &Options, io: &mut Io<'_>) -> Result<Cluster, SourceError> {
     let mut load_options = load_options(options);
     if let Some(path) = &options.dynu_file {
@@ -158,7 +144,7 @@ pub fn load(options: &Options, io: &mut Io<'_>) -> Result<Cluster, SourceError> 
     Ok(cluster)
 }
 
-/// Changes the cluster as the options say (`-O`, `--min-disk`, `--max-cpu`).
+/// Applies the options `-O`, `--min-disk` and `--max-cpu` to the cluster.
 pub fn apply_overrides(options: &Options, cluster: &mut Cluster) -> Result<(), SourceError> {
     let unknown = cluster.set_offline(&options.offline);
     if !unknown.is_empty() {
@@ -171,7 +157,7 @@ pub fn apply_overrides(options: &Options, cluster: &mut Cluster) -> Result<(), S
     Ok(())
 }
 
-/// Takes measured CPU loads over, where the options ask for them.
+/// Applies measured CPU loads if the options request them.
 pub fn apply_monitoring(
     options: &Options,
     cluster: &mut Cluster,

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-/// Formats rows under optional headers; columns are as wide as their longest cell.
+/// Formats rows under optional headers. Columns are as wide as their longest cell.
 ///
-/// A column is right-aligned where `numeric` is true. Padding is kept at the end of lines. A column is dropped
-/// where neither `numeric` nor the headers know it.
+/// Columns are right-aligned if `numeric` is true. Lines keep their trailing padding. Cells beyond the end of
+/// `numeric` or of the headers are dropped.
 pub fn format_table(
     headers: Option<&[&str]>,
     rows: &[Vec<String>],

@@ -8,23 +8,22 @@ use crate::number::{fixed, show};
 use crate::options::FieldSelection;
 use crate::table::format_table;
 
-/// MiB per GiB.
 const GIB: i64 = 1024;
 
-/// The fields of nodes that are shown unless others are asked for.
+/// Fields of nodes that are shown by default.
 const DEFAULT_FIELDS: [&str; 22] = [
     "status", "name", "tmem", "nmem", "imem", "xmem", "fmem", "umem", "rmem", "tdsk", "fdsk", "tcpu", "ucpu",
     "pcnt", "scnt", "pfmem", "pfdsk", "rcpu", "cload", "mload", "dload", "nload",
 ];
 
-/// What a field is computed from.
+/// Source of the values in a row.
 struct Row<'a> {
     cluster: &'a Cluster,
     index: NodeIdx,
     node: &'a Node,
     state: &'a NodeState,
     figures: &'a Figures,
-    /// A new instance that has no number yet, shown as -1.
+    /// A new instance without an index, shown as -1.
     unnumbered: Option<InstanceIdx>,
 }
 
@@ -113,7 +112,8 @@ fn exclusion_tags(row: &Row<'_>) -> String {
     counts.iter().map(|(tag, count)| format!("{tag}={count}")).collect::<Vec<_>>().join(",")
 }
 
-/// Largest reserve first; of equal ones, that which an instance was added to last.
+/// Sorted by reserve, largest first. For equal reserves, the peer of the most recently added secondary comes
+/// first.
 fn peers(row: &Row<'_>) -> String {
     let mirrors = &row.state.secondaries;
     let latest = |peer| mirrors.iter().rposition(|i| row.cluster.instance(*i).primary == peer);
@@ -134,12 +134,12 @@ fn columns(fields: &FieldSelection) -> Vec<&'static Column> {
     names.iter().map(|name| COLUMNS.iter().find(|c| c.field == *name).unwrap_or(&UNKNOWN)).collect()
 }
 
-/// The nodes' figures, one row each in the given order; without title.
+/// Table of nodes, one row each in the given order, without a title.
 pub fn node_table(cluster: &Cluster, nodes: &[NodeIdx], fields: &FieldSelection) -> String {
     node_table_with(cluster, nodes, fields, None)
 }
 
-/// As [`node_table`]; the `unnumbered` instance is new and has no number yet.
+/// Like [`node_table`]. The instance `unnumbered` is new and shown with the index -1.
 pub fn node_table_with(
     cluster: &Cluster,
     nodes: &[NodeIdx],
@@ -158,7 +158,7 @@ pub fn node_table_with(
     format_table(Some(&headers), &rows, &numeric, 0)
 }
 
-/// Where the instances are, one row each in the given order; without title.
+/// Table of instances and their nodes, one row each in the given order, without a title.
 pub fn instance_table(cluster: &Cluster, instances: &[InstanceIdx]) -> String {
     let headers = [
         "F", "Name", "Pri_node", "Sec_node", "Auto_bal", "vcpu", "mem", "dsk", "lCpu", "lMem", "lDsk", "lNet",
@@ -184,7 +184,7 @@ pub fn instance_table(cluster: &Cluster, instances: &[InstanceIdx]) -> String {
     format_table(Some(&headers), &rows, &numeric, 0)
 }
 
-/// What to say of nodes whose records do not add up; empty if there are none.
+/// Warnings about inconsistent nodes; empty if there are none.
 pub fn inconsistency_warnings(cluster: &Cluster, inconsistencies: &[Inconsistency]) -> String {
     let mut out = String::new();
     if inconsistencies.is_empty() {
@@ -205,7 +205,7 @@ pub fn inconsistency_warnings(cluster: &Cluster, inconsistencies: &[Inconsistenc
     out
 }
 
-/// The components of a score: name, value and weight.
+/// Table of score components: name, value and weight.
 pub fn metric_table(values: &[(&'static str, f64, f64)]) -> String {
     let row = |(name, value, weight): &(&'static str, f64, f64)| {
         vec![(*name).to_owned(), fixed(*value, 8), format!("x{}", fixed(*weight, 2))]

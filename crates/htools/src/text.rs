@@ -1,7 +1,7 @@
-//! The text format of clusters (`-t FILE`, and what `-S` writes): HT-text.
+//! The text format of clusters, read with `-t FILE` and written with `-S` (HT-text).
 //!
-//! Sections of `|`-separated rows, one blank line between sections: groups, nodes, instances, cluster tags,
-//! policies.
+//! Sections of `|`-separated rows, with an empty line between sections: groups, nodes, instances, cluster
+//! tags, policies.
 
 mod error;
 mod read;

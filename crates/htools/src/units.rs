@@ -1,35 +1,35 @@
-//! Sizes with units, as specifications on the command line give them (HT-units).
+//! Sizes with units, as in specifications on the command line (HT-units).
 
 use thiserror::Error;
 
 use crate::number::int_prefix;
 
-/// Why a text is not a size.
+/// A text isn't a size.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnitError {
-    /// It does not begin with an integer.
+    /// The text doesn't start with an integer.
     #[error("Can't parse string '{0}'")]
     Unreadable(String),
-    /// What follows the integer is no unit.
+    /// The integer is followed by an unknown unit.
     #[error("Unknown unit '{0}'")]
     UnknownUnit(String),
 }
 
-/// A unit of 1000 rather than 1024 counts (1000/1024)^2 MiB to the M.
+/// Bytes per decimal megabyte. A decimal megabyte is [`DECIMAL`] / [`BINARY`] = (1000/1024)^2 MiB.
 const DECIMAL: i128 = 1_000_000;
-/// See [`DECIMAL`].
+/// Bytes per MiB.
 const BINARY: i128 = 1_048_576;
 
-/// Reads a size; the result is in whole MiB, truncated.
+/// Parses a size. The result is in MiB, truncated to a whole number.
 pub fn parse(text: &str) -> Result<i64, UnitError> {
     let (count, rest) = int_prefix(text).ok_or_else(|| UnitError::Unreadable(text.to_owned()))?;
     let unit = rest.trim_start_matches(' ');
     let (numerator, denominator) = factor(unit).ok_or_else(|| UnitError::UnknownUnit(unit.to_owned()))?;
-    // At most 2^63 * 10^12, which fits; the result wraps where the reference's does.
+    // At most 2^63 * 10^12, which fits. The result wraps where the reference's does.
     Ok((i128::from(count) * numerator / denominator) as i64)
 }
 
-/// MiB per unit, as a fraction. Single letters are case-sensitive, longer names are not.
+/// MiB per unit, as a fraction. Single letters are case-sensitive; longer names are not.
 fn factor(unit: &str) -> Option<(i128, i128)> {
     let name = if unit.len() > 1 { unit.to_ascii_lowercase() } else { unit.to_owned() };
     Some(match name.as_str() {

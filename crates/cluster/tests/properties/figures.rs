@@ -1,4 +1,4 @@
-//! A node's figures: removing is the mirror image of adding.
+//! Removing an instance from a node's figures is the inverse of adding it.
 
 use cluster::{Cluster, Figures, Instance, NodeIdx};
 use proptest::prelude::*;
@@ -6,7 +6,8 @@ use proptest::sample::Index;
 
 use crate::generate::{Recipe, cases, recipes};
 
-/// A cluster, one of its instances, and a node that does not have it.
+/// A cluster, one of its instances, and a node that the instance doesn't use. `None` if the node is one of
+/// its own, or its spindles are unknown.
 fn guest(recipe: &Recipe, instance: Index, node: Index) -> Option<(Cluster, Instance, NodeIdx)> {
     let cluster = recipe.recorded().build();
     let instance = cluster.instances[instance.index(cluster.instances.len())].clone();
@@ -16,7 +17,7 @@ fn guest(recipe: &Recipe, instance: Index, node: Index) -> Option<(Cluster, Inst
         .then_some((cluster, instance, node))
 }
 
-/// Everything but the load, whose sums are rounded.
+/// Figures without the load, whose sums are rounded.
 fn without_load(figures: Figures) -> Figures {
     Figures { load: [0.0; 4], ..figures }
 }

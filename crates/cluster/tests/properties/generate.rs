@@ -1,9 +1,9 @@
 //! Random small clusters for property tests, here and in `placement`, which includes this file.
 //!
-//! A [`Recipe`] is a list of choices that proptest can shrink; [`Recipe::parts`] turns it into plain values that
-//! add up, and [`Recipe::build`] loads them.
+//! A [`Recipe`] is a list of choices that proptest can shrink. [`Recipe::parts`] turns it into consistent
+//! plain values, and [`Recipe::build`] loads them.
 
-// Not every crate that includes this needs all of it.
+// Some crates that include this file use only a part of it.
 #![allow(dead_code)]
 
 use cluster::{
@@ -13,7 +13,7 @@ use cluster::{
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// That many cases, from a fixed seed unless `PROPTEST_RNG_SEED` gives another.
+/// Configuration for `cases` cases. The seed is fixed unless `PROPTEST_RNG_SEED` is set.
 pub fn cases(cases: u32) -> ProptestConfig {
     let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) };
     if config.rng_seed == RngSeed::Random {
@@ -22,22 +22,22 @@ pub fn cases(cases: u32) -> ProptestConfig {
     config
 }
 
-/// What all nodes and instances of a cluster have in common.
+/// Choices that apply to all nodes and instances of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// All nodes alike, all instances alike: everything is a tie.
+    /// All nodes are alike, and all instances: every decision is a tie.
     pub uniform: bool,
-    /// Tags of all kinds.
+    /// Nodes and instances have tags of all kinds.
     pub tagged: bool,
     /// Some nodes have exclusive storage.
     pub exclusive: bool,
-    /// Nodes have little room.
+    /// Nodes have little capacity.
     pub tight: bool,
-    /// Utilisations are decimal fractions, not binary ones.
+    /// Utilizations are decimal fractions, so their sums are rounded. Else they are binary fractions.
     pub decimal: bool,
-    /// One group rather than two.
+    /// One group instead of two.
     pub one_group: bool,
-    /// The rule for N+1 at load is the recorded one.
+    /// Load with [`InitialN1::Recorded`].
     pub recorded_n1: bool,
 }
 
@@ -70,20 +70,16 @@ pub struct InstanceRecipe {
 /// Choices for a cluster.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// What is common.
     pub style: Style,
     nodes: Vec<NodeRecipe>,
     instances: Vec<InstanceRecipe>,
 }
 
-/// Plain values, ready to be loaded.
+/// Plain values, ready to load.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// Node groups.
     pub groups: Vec<Group>,
-    /// Nodes.
     pub nodes: Vec<Node>,
-    /// Instances.
     pub instances: Vec<Instance>,
 }
 
@@ -144,19 +140,19 @@ fn instances() -> impl Strategy<Value = InstanceRecipe> {
     )
 }
 
-/// Clusters of at most that many nodes and instances.
+/// Clusters of 2 to `most_nodes` nodes and 1 to `most_instances` instances.
 pub fn recipes_of(most_nodes: usize, most_instances: usize) -> impl Strategy<Value = Recipe> {
     let nodes = prop::collection::vec(nodes(), 2..=most_nodes);
     let instances = prop::collection::vec(instances(), 1..=most_instances);
     (styles(), nodes, instances).prop_map(|(style, nodes, instances)| Recipe { style, nodes, instances })
 }
 
-/// Small clusters.
+/// Clusters of at most 7 nodes and 14 instances.
 pub fn recipes() -> impl Strategy<Value = Recipe> {
     recipes_of(7, 14)
 }
 
-/// The tags that a set of bits stands for.
+/// Tags selected by a bit set.
 fn chosen(bits: u8, tags: &[&str]) -> Vec<String> {
     tags.iter().enumerate().filter(|(n, _)| bits >> n & 1 == 1).map(|(_, tag)| (*tag).to_owned()).collect()
 }
@@ -178,7 +174,7 @@ impl Recipe {
         node.total_spindles = if node.exclusive_storage { 6 * scale } else { 1 + recipe.size };
         if style.tagged {
             node.tags = chosen(recipe.locations, &["l:a", "l:b"]);
-            // Most nodes carry no migration tags, or else there would be few moves.
+            // Most nodes have no migration tags: with more of them, few moves would be left.
             node.tags.extend(chosen(recipe.migration.saturating_sub(4), &["v:1", "v:2"]));
         }
         node
@@ -191,7 +187,7 @@ impl Recipe {
         let primary = NodeIdx::from_usize(own.nodes.0 % nodes.len());
         let mut instance = Instance::new(format!("i{position}.x"), template, primary);
         if template == DiskTemplate::Drbd {
-            // Rarely in another group; none at all where there is no other node.
+            // Rarely in another group. `None` if there is no other node.
             let anywhere = own.rare == 1;
             let others: Vec<usize> = (0..nodes.len())
                 .filter(|n| *n != primary.at() && (anywhere || nodes[*n].group == nodes[primary.at()].group))
@@ -211,18 +207,18 @@ impl Recipe {
         if style.tagged {
             instance.tags = chosen(recipe.tags, &["svc:a", "svc:b", "l:a", "l:b"]);
             if recipe.tags & 0x11 == 0x11 {
-                // The same tag once more.
+                // A duplicate tag.
                 instance.tags.push("svc:a".to_owned());
             }
         }
         let unit = if style.decimal { 0.1 } else { 0.25 };
-        // Mostly 1, as when nothing is known.
+        // Mostly 1, the value for unknown utilization.
         let utilisation = |choice: u8| if choice < 4 { 1.0 } else { f64::from(choice - 4) * unit };
         instance.utilisation = recipe.utilisation.map(utilisation);
         instance
     }
 
-    /// Plain values whose reported figures agree with the instances, but for some missing memory.
+    /// Plain values with reported figures that match the instances, except for some missing memory.
     pub fn parts(&self) -> Parts {
         let group = |number: usize| Group {
             name: format!("g{number}"),
@@ -246,29 +242,28 @@ impl Recipe {
         Parts { groups: vec![group(0), group(1)], nodes, instances }
     }
 
-    /// The same under the rule for N+1 that every later step follows.
+    /// The recipe with [`InitialN1::Recorded`], the N+1 rule of all steps after loading.
     pub fn recorded(&self) -> Self {
         Self { style: Style { recorded_n1: true, ..self.style }, ..self.clone() }
     }
 
-    /// The same with all nodes alike, and all instances.
+    /// The recipe with all nodes alike, and all instances.
     pub fn alike(&self) -> Self {
         Self { style: Style { uniform: true, ..self.style }, ..self.clone() }
     }
 
-    /// The same with all nodes online.
+    /// The recipe with all nodes online.
     pub fn online(&self) -> Self {
         let nodes = self.nodes.iter().map(|node| NodeRecipe { offline: false, ..*node }).collect();
         Self { nodes, ..self.clone() }
     }
 
-    /// The loaded cluster.
     pub fn build(&self) -> Cluster {
         load(self.parts(), self.style.recorded_n1)
     }
 }
 
-/// Loads plain values under the tags that the recipes use.
+/// Loads plain values with the cluster tags that recipes use.
 pub fn load(parts: Parts, recorded_n1: bool) -> Cluster {
     let initial_n1 = if recorded_n1 { InitialN1::Recorded } else { InitialN1::Reported };
     let options = LoadOptions { initial_n1, ..LoadOptions::default() };
@@ -277,19 +272,17 @@ pub fn load(parts: Parts, recorded_n1: bool) -> Cluster {
     loaded.expect("the options select nothing").0
 }
 
-/// What the real instances use on a node, as the node itself would see it.
+/// Resources that existing instances use on a node, as the node would report them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
-    /// Memory of primaries that occupy some, MiB.
+    /// Memory in use by primaries, MiB.
     pub memory: i64,
-    /// Disk, MiB.
+    /// MiB.
     pub disk: i64,
-    /// Spindles.
     pub spindles: i64,
 }
 
 impl Used {
-    /// Adds up.
     pub fn on(node: NodeIdx, instances: &[Instance]) -> Self {
         let mut used = Self::default();
         for instance in instances.iter().filter(|i| !i.forthcoming) {
@@ -305,7 +298,7 @@ impl Used {
     }
 }
 
-/// All moves that make sense for an instance, to any node that it does not use.
+/// All moves that fit the instance's disk template, to every node that it doesn't use.
 pub fn moves(cluster: &Cluster, index: InstanceIdx) -> Vec<Move> {
     let instance = cluster.instance(index);
     let targets =

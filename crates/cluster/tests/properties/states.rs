@@ -1,4 +1,4 @@
-//! What is on the nodes after moves: as if loaded so, and as before once the moves are taken back.
+//! After moves, a cluster equals one loaded in that state. After undoing them, it equals the original.
 
 use cluster::{Cluster, Instance, InstanceIdx, NodeIdx, NodeState, Probe};
 use proptest::prelude::*;
@@ -6,14 +6,14 @@ use proptest::sample::Index;
 
 use crate::generate::{Parts, Used, cases, load, moves, recipes};
 
-/// Which instance to move, which of its moves to make, and whether by force.
+/// Choice of an instance, one of its moves, and whether to force it.
 type Choice = (Index, Index, bool);
 
 fn choices() -> impl Strategy<Value = Vec<Choice>> {
     prop::collection::vec((any::<Index>(), any::<Index>(), any::<bool>()), 1..24)
 }
 
-/// The first feasible move from the one chosen on.
+/// The first feasible move, starting with the chosen one.
 fn choose(cluster: &Cluster, choice: &Choice) -> Option<(InstanceIdx, cluster::Outcome)> {
     let (instance, mov, force) = choice;
     let index = InstanceIdx::from_usize(instance.index(cluster.instances.len()));
@@ -27,7 +27,7 @@ fn choose(cluster: &Cluster, choice: &Choice) -> Option<(InstanceIdx, cluster::O
     rotated.find_map(|mov| probe.judge(*mov, *force).ok()).map(|outcome| (index, outcome))
 }
 
-/// The parts of a cluster with the instances where they are now, and reported figures that follow.
+/// Parts of a cluster with its instances on their current nodes, and matching reported figures.
 fn parts_now(before: &Parts, cluster: &Cluster) -> Parts {
     let mut parts = before.clone();
     for (instance, now) in parts.instances.iter_mut().zip(&cluster.instances) {
@@ -37,7 +37,7 @@ fn parts_now(before: &Parts, cluster: &Cluster) -> Parts {
     parts
 }
 
-/// Makes the nodes of `after` report what follows from what they report in `before`.
+/// Updates the figures that nodes report in `after` for instances that moved since `before`.
 fn report_again(before: &Parts, after: &mut Parts) {
     for (position, node) in after.nodes.iter_mut().enumerate() {
         let index = NodeIdx::from_usize(position);
@@ -50,10 +50,10 @@ fn report_again(before: &Parts, after: &mut Parts) {
     }
 }
 
-/// How often each tag, or pair of tags, counts; by name, since clusters number their tags differently.
+/// Counts of tags and of pairs of tags. By name, because each cluster assigns its own identifiers.
 type TagCounts = Vec<(String, i64)>;
 
-/// A node's state with lists as sets, and without what is not observable.
+/// A node's state with sorted lists, and without unobservable parts.
 fn normal(cluster: &Cluster, node: NodeIdx, exact_load: bool) -> (NodeState, TagCounts) {
     let mut state = cluster.state(node).clone();
     let name = |tag| cluster.tag_name(tag).to_owned();
@@ -72,7 +72,7 @@ fn normal(cluster: &Cluster, node: NodeIdx, exact_load: bool) -> (NodeState, Tag
     (state, tags)
 }
 
-/// Spindles add up only where all of them are known: what is unknown is booked as -1.
+/// Whether all numbers of spindles are known. Unknown ones are booked as -1, so sums don't match.
 fn spindles_known(instances: &[Instance]) -> bool {
     instances.iter().all(|i| i.total_spindles().is_some())
 }
@@ -99,7 +99,7 @@ proptest! {
 
     #[test]
     fn moves_lead_to_what_would_be_loaded(recipe in recipes(), choices in choices()) {
-        // The figures follow the recorded rule from the first move on.
+        // From the first move on, figures follow the recorded rule.
         let recipe = recipe.recorded();
         let parts = recipe.parts();
         prop_assume!(spindles_known(&parts.instances));
@@ -116,7 +116,7 @@ proptest! {
             prop_assert_eq!(moved, loaded, "node {:?}", index);
         }
         for (moved, loaded) in cluster.instances.iter().zip(&fresh.instances) {
-            // Whether it may move was decided where it was.
+            // `movable` depends on the nodes at load.
             prop_assert_eq!(&Instance { movable: loaded.movable, ..moved.clone() }, loaded);
         }
     }
@@ -126,7 +126,7 @@ proptest! {
         let recipe = recipe.recorded();
         let parts = recipe.parts();
         prop_assume!(spindles_known(&parts.instances));
-        // Everything but the last instance is there; it arrives.
+        // Load all instances but the last, then add it.
         let mut without = parts.clone();
         let mut instance = without.instances.pop().expect("there is an instance");
         report_again(&parts, &mut without);
@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// Judges the instance where it says it is; `None` if it does not fit even by force.
+/// Judges the instance on the nodes in its record; `None` if it doesn't fit even by force.
 fn place(cluster: &Cluster, instance: &mut Instance) -> Option<cluster::Outcome> {
     let (p, demand) = (instance.primary, instance.demand());
     let shared = instance.secondary.map_or(0, |s| cluster.shared_locations(p, s));
@@ -183,7 +183,8 @@ fn place(cluster: &Cluster, instance: &mut Instance) -> Option<cluster::Outcome>
     Some(cluster::Outcome::two([primary, secondary], p, Some(s), shared))
 }
 
-/// The largest sum of memory that a node reserves for the instances of one other node.
+/// Maximum, over the other nodes, of the memory that a node must reserve for that node's instances. Ignores
+/// the instance `without`.
 fn needed(cluster: &Cluster, node: NodeIdx, without: Option<InstanceIdx>) -> i64 {
     let of_peer = |peer: NodeIdx| -> i64 {
         let here = cluster.state(node).secondaries.iter().filter(|i| Some(**i) != without);

@@ -1,4 +1,4 @@
-//! What every operation says about its origin.
+//! Priority, comment and reason, attached to every operation.
 
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,7 +7,7 @@ use crate::json::write::{list, text};
 use crate::opcode::OpCode;
 use crate::options::{Options, Priority, Program, version_text};
 
-/// Priority, comment and reason of operations.
+/// Priority, comment and reason of submitted operations.
 #[derive(Clone, Debug)]
 pub(crate) struct Annotation {
     priority: Priority,
@@ -18,7 +18,7 @@ pub(crate) struct Annotation {
 }
 
 impl Annotation {
-    /// For operations of `program`, of which `what` says what they are for.
+    /// Annotation for operations of `program`. `what` describes their purpose and starts the comment.
     pub(crate) fn new(program: Program, what: &str, options: &Options, now: SystemTime) -> Self {
         let version = version_text();
         let called = || format!("{} {version} called", program.name());
@@ -27,7 +27,7 @@ impl Annotation {
             comment: format!("{what} {version}"),
             program,
             reason: options.reason.clone().unwrap_or_else(called),
-            // A clock set before 1970 is worth no error.
+            // A clock set before 1970 counts as the epoch.
             since_epoch_ns: now.duration_since(UNIX_EPOCH).map_or(0, |duration| duration.as_nanos()),
         }
     }

@@ -12,12 +12,12 @@ use super::annotation::Annotation;
 use crate::luxi::{Client, LuxiError};
 use crate::opcode::OpCode;
 
-/// How long after its submission a job is asked for first; this doubles from time to time.
+/// Delay before a job is first polled. It doubles with each poll.
 const FIRST_POLL: Duration = Duration::from_millis(500);
-/// The longest pause between two questions.
+/// Maximum delay between polls.
 const LONGEST_POLL: Duration = Duration::from_secs(15);
 
-/// The number of a job.
+/// A job's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct JobId(pub(crate) u64);
 
@@ -28,7 +28,7 @@ impl fmt::Display for JobId {
 }
 
 impl JobId {
-    /// Daemons write it as a number, or as a string of digits.
+    /// Reads a number or a string of digits: daemons write either.
     fn from_json(value: &Value) -> Option<Self> {
         match value {
             Value::Number(number) => number.as_u64().map(Self),
@@ -38,22 +38,19 @@ impl JobId {
     }
 }
 
-/// How far a job is.
+/// Status of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobStatus {
-    /// Not looked at yet.
+    /// Not processed yet.
     Queued,
-    /// For locks.
+    /// Waiting for locks.
     Waiting,
-    /// Asked to stop, not stopped yet.
+    /// Cancellation was requested, but the job hasn't stopped yet.
     Canceling,
-    /// Being worked on.
     Running,
     /// Stopped on request.
     Canceled,
-    /// Done.
     Success,
-    /// Failed.
     Error,
 }
 
@@ -68,7 +65,7 @@ impl JobStatus {
         Self::Error,
     ];
 
-    /// The daemon's word for it.
+    /// The status in the daemon's words.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -85,35 +82,30 @@ impl JobStatus {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether the job will not change any more.
+    /// Whether the status is final.
     pub(crate) fn finished(self) -> bool {
         matches!(self, Self::Canceled | Self::Success | Self::Error)
     }
 }
 
-/// Why a job was not submitted, or its state is unknown.
+/// Failed submission of jobs or query of their statuses.
 #[derive(Debug, Error)]
 pub(crate) enum DaemonError {
-    /// The daemon did not answer, or refused to.
+    /// The daemon did not answer, or returned an error.
     #[error(transparent)]
     Luxi(#[from] LuxiError),
-    /// Some job was refused; those before it run nevertheless.
+    /// The daemon refused at least one job. Jobs that it accepted still run.
     #[error("the job was refused: {reason}{}", also(.accepted))]
     Refused {
-        /// The daemon's reason.
+        /// The daemon's reason for the first refused job.
         reason: String,
-        /// What it accepted with the same request.
+        /// Jobs accepted in the same request.
         accepted: Vec<JobId>,
     },
-    /// The answer has not the form that it must have.
+    /// The answer doesn't have the expected form.
     #[error("{method}: unexpected answer {answer}")]
-    Unexpected {
-        /// What was called.
-        method: &'static str,
-        /// What came back.
-        answer: Value,
-    },
-    /// The daemon has no such job, or no longer.
+    Unexpected { method: &'static str, answer: Value },
+    /// The daemon doesn't know the job, or no longer does.
     #[error("job {0} is not known")]
     UnknownJob(JobId),
 }
@@ -125,34 +117,31 @@ fn also(accepted: &[JobId]) -> String {
     }
 }
 
-/// Numbers of jobs, separated by commas.
+/// Job numbers separated by commas.
 pub(crate) fn id_list(jobs: &[JobId]) -> String {
     let numbers: Vec<String> = jobs.iter().map(ToString::to_string).collect();
     numbers.join(",")
 }
 
-/// A master daemon, as far as jobs go.
+/// The job operations of a master daemon.
 pub(crate) trait Daemon {
-    /// Connects again, so that a daemon which was restarted during a long wait does no harm.
+    /// Connects again, in case the daemon was restarted during a long wait.
     fn reconnect(&mut self) -> Result<(), DaemonError>;
 
-    /// Submits jobs; their numbers, in the same order.
+    /// Submits jobs and returns their numbers in the same order.
     fn submit(&mut self, jobs: &[Vec<OpCode>], annotation: &Annotation) -> Result<Vec<JobId>, DaemonError>;
 
-    /// How far jobs are, in the same order.
+    /// Statuses of jobs, in the same order.
     fn statuses(&mut self, jobs: &[JobId]) -> Result<Vec<JobStatus>, DaemonError>;
 }
 
-/// Time, as far as waiting goes.
+/// Clock for timestamps and polling, simulated in tests.
 pub(crate) trait Clock {
-    /// What time it is.
     fn now(&self) -> SystemTime;
 
-    /// Waits.
     fn sleep(&mut self, duration: Duration);
 }
 
-/// The machine's clock.
 #[derive(Debug)]
 pub(crate) struct SystemClock;
 
@@ -166,7 +155,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Waits until all jobs are finished; asks less and less often.
+/// Waits until all jobs are finished, and polls them less and less often.
 pub(crate) fn wait(
     jobs: &[JobId],
     daemon: &mut dyn Daemon,
@@ -183,7 +172,7 @@ pub(crate) fn wait(
     }
 }
 
-/// The daemon that listens at a socket.
+/// The master daemon behind a LUXI socket.
 #[derive(Debug)]
 pub(crate) struct LuxiDaemon {
     socket: PathBuf,
@@ -191,7 +180,7 @@ pub(crate) struct LuxiDaemon {
 }
 
 impl LuxiDaemon {
-    /// Connects only when it is needed.
+    /// Connects on the first call.
     pub(crate) fn new(socket: PathBuf) -> Self {
         Self { socket, connection: None }
     }
@@ -224,7 +213,7 @@ impl Daemon for LuxiDaemon {
     }
 }
 
-/// Reads `[[true, 7], [false, "reason"]]`; nothing if it is anything else, or too short or too long.
+/// Reads `[[true, 7], [false, "reason"]]`. `None` if the answer has another form or length.
 fn submitted(count: usize, answer: &Value) -> Result<Option<Vec<JobId>>, DaemonError> {
     let Some(entries) = answer.as_array().filter(|entries| entries.len() == count) else { return Ok(None) };
     let mut accepted = Vec::new();
@@ -248,7 +237,7 @@ fn submitted(count: usize, answer: &Value) -> Result<Option<Vec<JobId>>, DaemonE
     }
 }
 
-/// Reads `[["success"], ["running"]]`; nothing if it is anything else, or too short or too long.
+/// Reads `[["success"], ["running"]]`. `None` if the answer has another form or length.
 fn statuses_of(jobs: &[JobId], answer: &Value) -> Result<Option<Vec<JobStatus>>, DaemonError> {
     let Some(rows) = answer.as_array().filter(|rows| rows.len() == jobs.len()) else { return Ok(None) };
     let mut statuses = Vec::new();

@@ -1,4 +1,4 @@
-//! What was done and what was not, in the reference's own notation: scripts may look for names in it.
+//! Job sets with their results, printed in the reference's notation, because scripts can search it for names.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use super::jobs::{Finished, JobSet};
 use crate::opcode::{NewSecondary, OpCode, Tagged};
 use crate::report::shown;
 
-/// The lines that tell how far an interrupted run has come.
+/// Report of an interrupted run: job sets that were submitted, and those that were not.
 pub(super) fn early_exit(finished: &[Finished], rest: &[JobSet]) -> String {
     let done = bracketed(finished, |(what, jobs)| {
         let jobs = bracketed(jobs, |(id, status)| format!("({id},{})", constant(*status)));
@@ -25,7 +25,7 @@ pub(super) fn early_exit(finished: &[Finished], rest: &[JobSet]) -> String {
     )
 }
 
-/// Jobs that did not succeed.
+/// List of unsuccessful jobs.
 pub(super) fn failed(jobs: &[(JobId, JobStatus)]) -> String {
     bracketed(jobs, |(id, status)| format!("(JobId {{fromJobId = {id}}},{})", constant(*status)))
 }
@@ -83,7 +83,7 @@ fn record(op: &OpCode) -> String {
             bracketed(nodes, |node| non_empty(node)),
             if *on { "On" } else { "Off" },
         ),
-        // The programs that can be interrupted between sets submit no others.
+        // Programs that can be interrupted between job sets don't submit other operations.
         other => {
             let mut json = String::new();
             other.write(&mut json);

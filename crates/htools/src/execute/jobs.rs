@@ -1,4 +1,4 @@
-//! From decisions to sets of jobs.
+//! Conversion of decisions to sets of jobs.
 
 use cluster::{Cluster, NodeIdx};
 use placement::balance::Step;
@@ -6,22 +6,22 @@ use placement::balance::Step;
 use super::daemon::{JobId, JobStatus};
 use crate::opcode::{self, OpCode, Tagged};
 
-/// The tag of a node that was switched off because it was not needed.
+/// Tag of a node that was powered off because its capacity was not needed.
 const STANDBY: &str = "htools:standby:auto";
 
-/// Jobs that may run at the same time.
+/// Jobs that can run at the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct JobSet {
-    /// What they do.
+    /// Description of the set, shown in reports.
     pub(crate) what: String,
-    /// The operations of each job.
+    /// Operations of each job.
     pub(crate) jobs: Vec<Vec<OpCode>>,
 }
 
-/// A set that was run: what it did, and how its jobs ended.
+/// Description of a submitted set, and its jobs with their final statuses.
 pub(super) type Finished = (String, Vec<(JobId, JobStatus)>);
 
-/// One set of jobs for each set of steps, one job for each step; `verb` begins their descriptions.
+/// Converts each set of steps to a set of jobs, one job per step. `verb` starts the descriptions.
 pub(crate) fn moves(cluster: &Cluster, sets: &[Vec<Step>], verb: &str) -> Vec<JobSet> {
     let names = |set: &[Step]| {
         let names: Vec<&str> = set.iter().map(|s| cluster.instance(s.instance).name.as_str()).collect();
@@ -36,7 +36,7 @@ pub(crate) fn moves(cluster: &Cluster, sets: &[Vec<Step>], verb: &str) -> Vec<Jo
         .collect()
 }
 
-/// Tags nodes as standing by, one after another, then takes all of them offline and switches them off.
+/// Tags nodes as standby, one set per node. Then one job marks all of them offline and powers them off.
 pub(crate) fn switch_off(cluster: &Cluster, nodes: &[NodeIdx]) -> Vec<JobSet> {
     let names = names(cluster, nodes);
     let tagging = |name: &String| JobSet {
@@ -51,7 +51,7 @@ pub(crate) fn switch_off(cluster: &Cluster, nodes: &[NodeIdx]) -> Vec<JobSet> {
     sets
 }
 
-/// Takes nodes for online and switches them on.
+/// One job that marks nodes online and powers them on.
 pub(crate) fn switch_on(cluster: &Cluster, nodes: &[NodeIdx]) -> JobSet {
     power(names(cluster, nodes), true)
 }

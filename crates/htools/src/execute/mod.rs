@@ -1,7 +1,7 @@
-//! Carrying decisions out: jobs for a master daemon, one set after another (HT-execute).
+//! Execution of decisions: submits jobs to a master daemon, one set after another (HT-execute).
 //!
-//! [`JobSet`] is what to do, [`Daemon`] who does it, [`run`] the order of things. Only [`carry_out`] and
-//! [`signals`] know the outer world, so that everything else is tested without daemon and without waiting.
+//! [`run`] submits each [`JobSet`] to a [`Daemon`] and waits for it. Only [`carry_out`] and [`signals`] touch
+//! the outside world, so everything else is tested without a daemon and without waiting.
 
 mod annotation;
 mod daemon;
@@ -21,8 +21,8 @@ use crate::io::Io;
 use crate::options::{Options, Program};
 use crate::source;
 
-/// Runs job sets through the master daemon that the options name, and waits for each; a comment that
-/// begins with `what` goes with every operation.
+/// Runs job sets through the master daemon given with `-L`, and waits for each set. Every operation gets a
+/// comment that starts with `what`.
 pub(crate) fn carry_out(
     program: Program,
     what: &str,
@@ -35,7 +35,7 @@ pub(crate) fn carry_out(
     let annotation = Annotation::new(program, what, options, clock.now());
     let mut daemon = LuxiDaemon::new(source::luxi_path(socket));
     io.out.flush()?;
-    // A JSON document must stay alone on standard output.
+    // With `--json`, standard output must contain only the JSON document.
     let signals = signals::Watch::start(!options.json).map_err(ExecuteError::Signals)?;
     let interrupted = || signals.interrupted();
     run(program, sets, &annotation, &mut daemon, &mut clock, &interrupted, io.out)

@@ -1,4 +1,4 @@
-//! Running one set of jobs after another.
+//! Submission of one job set after another.
 
 use std::io::{self, Write};
 
@@ -10,47 +10,33 @@ use super::dump;
 use super::jobs::{Finished, JobSet};
 use crate::options::Program;
 
-/// Why not everything was carried out.
+/// Error that ends a run before all its job sets are carried out.
 #[derive(Debug, Error)]
 pub(crate) enum ExecuteError {
-    /// There is nobody to give jobs to.
+    /// No master daemon was given.
     #[error("{}: Execution of commands possible only on LUXI", .0.name())]
     NoDaemon(Program),
-    /// A set was not submitted, or only in part.
+    /// A set was not submitted, or only a part of it.
     #[error("{}: Job submission error: {source}", .program.name())]
-    Submission {
-        /// Who says so.
-        program: Program,
-        /// Why.
-        source: DaemonError,
-    },
-    /// How far jobs are is not known.
+    Submission { program: Program, source: DaemonError },
+    /// The status of submitted jobs is unknown.
     #[error("{}: Checking job status: {source}", .program.name())]
-    Status {
-        /// Who says so.
-        program: Program,
-        /// Why.
-        source: DaemonError,
-    },
-    /// Some jobs of a set failed or were cancelled; later sets were not submitted.
+    Status { program: Program, source: DaemonError },
+    /// Some jobs of a set failed or were canceled. Later sets were not submitted.
     #[error("{}: Not all jobs completed successfully: {}\nAborting.\n", .program.name(), dump::failed(.jobs))]
-    Failed {
-        /// Who says so.
-        program: Program,
-        /// Those jobs.
-        jobs: Vec<(JobId, JobStatus)>,
-    },
-    /// Signals cannot be caught; without that, interrupting would leave it open what was done.
+    Failed { program: Program, jobs: Vec<(JobId, JobStatus)> },
+    /// Signals cannot be caught. Without them, an interrupted run couldn't report what was done.
     #[error("cannot watch for signals: {0}")]
     Signals(io::Error),
-    /// Nobody reads what is printed.
+    /// Standard output cannot be written.
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
 }
 
-/// Submits one set after another, each when the one before has succeeded.
+/// Submits job sets in order, each after all jobs of the previous set succeeded.
 ///
-/// When `interrupted` becomes true, the current set is still waited for, and the rest is shown.
+/// Once `interrupted` returns true, it waits for the current set, then prints the sets that are left and
+/// returns.
 pub(crate) fn run(
     program: Program,
     sets: &[JobSet],
@@ -69,7 +55,7 @@ pub(crate) fn run(
         let submitted = daemon.reconnect().and_then(|()| daemon.submit(&set.jobs, annotation));
         let ids = submitted.map_err(|source| ExecuteError::Submission { program, source })?;
         writeln!(out, "Got job IDs {}", id_list(&ids))?;
-        // The next line may be hours away.
+        // The next line can take hours.
         out.flush()?;
         let statuses =
             wait(&ids, daemon, clock).map_err(|source| ExecuteError::Status { program, source })?;

@@ -1,4 +1,4 @@
-//! Being asked to stop, while jobs run.
+//! Signals that stop a run while jobs are running.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,16 +13,18 @@ use signal_hook::iterator::Signals;
 
 use crate::io::USAGE;
 
-/// Watches for SIGINT (finish the current set, then stop) and SIGTERM (stop now) until the program ends.
+/// Watches for signals until the program ends. SIGINT stops after the current job set, SIGTERM at once.
 #[derive(Debug)]
 pub(super) struct Watch {
     interrupted: Arc<AtomicBool>,
 }
 
 impl Watch {
-    /// Starts a thread that waits for the signals. It answers at once, even while the program waits for a
-    /// daemon, so it has to write by itself, to its own copy of standard output: the program's is in use.
-    /// Everything printed before is there already, since [`super::run`] flushes what it prints.
+    /// Starts a thread that waits for the signals.
+    ///
+    /// The thread must answer at once, even while the program waits for a daemon and has standard output in
+    /// use, so it writes to its own copy of standard output. Earlier output is already there, because
+    /// [`super::run`] flushes it.
     pub(super) fn start(announce: bool) -> io::Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM])?;
         let mut out =
@@ -31,7 +33,7 @@ impl Watch {
         let flag = Arc::clone(&interrupted);
         let mut say = move |line: &str| {
             if let Some(out) = &mut out {
-                // A reader that went away does not make stopping impossible.
+                // Stopping must work even if standard output is closed.
                 let _ = writeln!(out, "{line}");
             }
         };
@@ -48,7 +50,7 @@ impl Watch {
         Ok(Self { interrupted })
     }
 
-    /// Whether SIGINT came.
+    /// Whether SIGINT was received.
     pub(super) fn interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The order of things, with a daemon that only pretends, and without waiting.
+//! Tests of [`run`] with a fake daemon and a fake clock.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -8,7 +8,7 @@ use super::*;
 use crate::opcode::OpCode;
 use crate::options::{Options, Priority};
 
-/// Gives jobs numbers from 101, and the states it was told to.
+/// Numbers jobs from 101 and returns preset statuses.
 #[derive(Default)]
 struct Pretender {
     submitted: Vec<String>,
@@ -42,7 +42,7 @@ impl Daemon for Pretender {
     }
 }
 
-/// Notes what it should have slept.
+/// Records pauses instead of sleeping.
 #[derive(Default)]
 struct Stopwatch {
     pauses: Vec<Duration>,
@@ -67,7 +67,7 @@ fn annotation(options: &Options) -> Annotation {
     Annotation::new(Program::Hbal, "doing things", options, Stopwatch::default().now())
 }
 
-/// Runs sets; the output, and the error as text.
+/// Runs sets. Returns the output, and the error as text.
 fn outcome(
     sizes: &[usize],
     daemon: &mut Pretender,

@@ -12,11 +12,11 @@ use crate::iallocator::{AllocateRequest, Response, ResultValue, failure, success
 use crate::io::Io;
 use crate::options::Options;
 
-/// A decision: the text for `info`, and where the instance goes, if anywhere.
+/// Result of placing one instance.
 struct Decision {
     detail: String,
     placed: Option<cluster::Outcome>,
-    /// Nothing could even be tried; a request for several instances then fails as a whole.
+    /// No node could be tried, so a request for several instances fails as a whole.
     hopeless: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn one(
     }
 }
 
-/// Answers a request for several instances, each placed after the ones before it.
+/// Answers a request for several instances. Each is placed after the previous ones.
 pub(super) fn several(
     cluster: &mut Cluster,
     wanted: &[AllocateRequest],
@@ -92,11 +92,11 @@ pub(super) fn several(
         };
         allocated.push((instance.name.clone(), names(cluster, &outcome)));
         match (strategy, group_name) {
-            // The reference judges each of these by the state before all of them. In the end it has all records,
-            // but the nodes know of the last one only.
+            // The reference judges each of these instances by the state before the request. Afterwards it has
+            // all their records, but only the last one is counted on its nodes.
             (Strategy::Dedicated, Some(_)) => apart.push((instance, outcome)),
             (Strategy::Dedicated, None) => {
-                // Here it leaves the group chosen first as the only one.
+                // In this case, the reference keeps only the group that the first instance was placed in.
                 only_group.get_or_insert(cluster.node(outcome.primary).group);
                 undo.push(cluster.add(instance, &outcome));
             }
@@ -130,7 +130,7 @@ fn targets(cluster: &Cluster, nodes: &[NodeIdx], wanted: &Wanted<'_>) -> Result<
     Targets::new(cluster, nodes, wanted.nodes, wanted.allowed.map(Vec::as_slice))
 }
 
-/// Tries all groups (or only one), and takes the best.
+/// Tries all groups, or `only` one, and chooses the best.
 fn anywhere(
     cluster: &mut Cluster,
     wanted: &Wanted<'_>,
@@ -174,7 +174,8 @@ fn decided(
     Decision { detail, placed: choice.chosen().map(|(_, best)| best.outcome), hopeless: false }
 }
 
-/// Tries one group, given by name or UUID, whatever its allocation policy. `named`: the text says which group.
+/// Tries one group, given by name or UUID, regardless of its allocation policy. With `named`, the text names
+/// the group.
 fn in_group(
     cluster: &mut Cluster,
     wanted: &Wanted<'_>,

@@ -1,4 +1,4 @@
-//! From a request to its answer.
+//! Decides a request and builds the response.
 
 use cluster::{Cluster, DiskTemplate, GroupIdx, Instance, InstanceIdx, MirrorClass, Move, NodeIdx, TagRules};
 use placement::allocate::{Allocator, PairTargets, Scope, Targets};
@@ -13,15 +13,14 @@ use crate::opcode;
 use crate::options::Options;
 use crate::report;
 
-/// Whether all indices of a request exist in a cluster, which options may have put in the place of the
-/// request's own.
+/// Whether all indices in a request are valid in `cluster`, which options can have replaced.
 pub(super) fn in_range(cluster: &Cluster, request: &Request) -> bool {
     let instance = |i: &InstanceIdx| i.at() < cluster.instances.len();
     let node = |n: &NodeIdx| n.at() < cluster.nodes.len();
     let group = |g: &GroupIdx| g.at() < cluster.groups.len();
     match request {
         Request::Allocate(_) | Request::MultiAllocate { .. } => true,
-        // Only one node can be exchanged; anything else is refused without a look at the rest.
+        // Relocation only replaces one node. Other requests are refused without reading the rest.
         Request::Relocate { instance: i, relocate_from, required_nodes } => {
             *required_nodes != 1 || (instance(i) && relocate_from.iter().all(node))
         }
@@ -34,16 +33,16 @@ pub(super) fn in_range(cluster: &Cluster, request: &Request) -> bool {
     }
 }
 
-/// An answer, and what is shown of the cluster afterwards.
+/// Response to a request, and options for showing the cluster after it.
 pub(super) struct Decided {
     pub response: Response,
-    /// Nodes to show: only those of the group asked for, once something was placed there.
+    /// Nodes to show. Only those of the requested or chosen group, if an instance was placed in it.
     pub nodes: Vec<NodeIdx>,
-    /// Whether the last instance is listed first: the reference numbers a single new instance -1.
+    /// Whether to list the last instance first: the reference gives a single new instance the index -1.
     pub newest_first: bool,
 }
 
-/// Answers a request; the cluster is left as it would be once the answer is carried out.
+/// Decides a request and applies the response to the cluster.
 pub(super) fn decide(
     cluster: &mut Cluster,
     request: &Request,
@@ -54,8 +53,8 @@ pub(super) fn decide(
     let count = cluster.instances.len();
     let response = respond(cluster, request, rules, options, io);
     let placed = cluster.instances.len() > count;
-    // What is left of the cluster in the reference's hands: the group asked for, or, on a dedicated cluster, the
-    // group chosen.
+    // The reference keeps only a part of the cluster: the requested group or, on a dedicated cluster, the
+    // chosen group.
     let narrowed = group_name(request).is_some() || Strategy::of(cluster, None) == Strategy::Dedicated;
     let group =
         cluster.instances.last().filter(|_| placed && narrowed).map(|i| cluster.node(i.primary).group);
@@ -67,13 +66,13 @@ pub(super) fn decide(
     Decided { response, nodes, newest_first }
 }
 
-/// Whether the request is for new instances that are placed by what is lost for later ones.
+/// Whether the request places new instances by lost allocations, and not by score.
 pub(super) fn is_dedicated(cluster: &Cluster, request: &Request) -> bool {
     let allocates = matches!(request, Request::Allocate(_) | Request::MultiAllocate { .. });
     allocates && Strategy::of(cluster, group_name(request)) == Strategy::Dedicated
 }
 
-/// The only group that new instances may be in, if one is named.
+/// The group that the request requires, if any.
 fn group_name(request: &Request) -> Option<&str> {
     match request {
         Request::Allocate(wanted) => wanted.group_name.as_deref(),
@@ -120,7 +119,7 @@ fn node_name(cluster: &Cluster, node: NodeIdx) -> String {
     cluster.node(node).name.clone()
 }
 
-/// Names of an instance's nodes as an answer gives them: the secondary only of DRBD instances.
+/// Names of an instance's nodes in a response, which includes the secondary only for DRBD.
 fn nodes_of(cluster: &Cluster, instance: &Instance) -> Vec<String> {
     instance.involved_nodes().map(|n| node_name(cluster, n)).collect()
 }
@@ -243,7 +242,7 @@ fn change_groups(
     evacuated(moves)
 }
 
-/// Notes where an instance went, and how it gets there.
+/// Records an instance's new nodes and the operations that move it there.
 fn record(cluster: &Cluster, index: InstanceIdx, group: GroupIdx, done: &[Move], moves: &mut Evacuation) {
     let instance = cluster.instance(index);
     moves.moved.push(Moved {
@@ -263,7 +262,7 @@ fn evacuated(moves: Evacuation) -> Response {
     success(&detail, ResultValue::Evacuation(moves))
 }
 
-/// Converts a plain instance to DRBD, as far as choosing its secondary (HT-convert).
+/// Chooses the secondary for converting a plain instance to DRBD (HT-convert).
 fn allocate_secondary(
     cluster: &mut Cluster,
     index: InstanceIdx,
@@ -281,7 +280,7 @@ fn allocate_secondary(
     let detached = cluster.detach(index);
     let converted = Instance { template: DiskTemplate::Drbd, ..cluster.instance(index).clone() };
     let group = cluster.node(primary).group;
-    // Offline nodes take part: the reference does not look.
+    // Includes offline nodes: the reference doesn't check.
     let others: Vec<NodeIdx> = cluster.nodes_of(group).into_iter().filter(|n| *n != primary).collect();
     let allocator =
         Allocator::new(cluster, &Scope::cluster(cluster), alloc_options(options)).of_existing(index);
@@ -302,7 +301,8 @@ fn allocate_secondary(
     }
 }
 
-/// Protocol version 2: a new secondary for every instance whose secondary is one of the nodes.
+/// Protocol version 2: chooses a new secondary for every DRBD instance with its secondary on one of the
+/// nodes.
 fn multi_evacuate(cluster: &mut Cluster, nodes: &[NodeIdx], options: &Options, io: &mut Io<'_>) -> Response {
     let victims: Vec<InstanceIdx> = cluster
         .instance_indices()

@@ -1,8 +1,9 @@
-//! What `-v` and `-v -v` say on standard error: the request and the cluster's data in the notation of the reference's own
-//! records. Scripts and people search these lines for single fields.
+//! Output of `-v` (the request) and `-v -v` (also the cluster's data) on standard error, in the notation of
+//! the reference's records. Scripts and people search these lines for single fields.
 //!
-//! Figures that the reference has twice are those of instances that are there and, with `Forth` in their names, those with
-//! forthcoming instances as well. Where it keeps no such figure, it prints what the record began with, and so does this.
+//! The reference has some figures twice: those of existing instances and, with `Forth` in their names, those
+//! that include forthcoming instances. Where it doesn't maintain a figure, it prints the record's initial
+//! value, and so does this module.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -14,7 +15,7 @@ use crate::iallocator::{AllocateRequest, EvacuateMode, Request};
 use crate::number;
 use crate::report::{self, shown};
 
-/// What of a message is shown only here.
+/// Parts of a message that only this output needs.
 #[derive(Debug, Default)]
 pub(super) struct Rest {
     message: Value,
@@ -22,12 +23,12 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    /// Of a message that was understood, with the cluster's tags.
+    /// From a valid message, with the cluster's tags.
     pub(super) fn of(message: &[u8], tags: &[String]) -> Self {
         Self { message: serde_json::from_slice(message).unwrap_or_default(), tags: tags.to_vec() }
     }
 
-    /// The same for a cluster that does not come from the message, with its tags.
+    /// Keeps only the request, for a cluster that doesn't come from the message.
     pub(super) fn of_other_cluster(mut self, tags: &[String]) -> Self {
         if let Some(message) = self.message.as_object_mut() {
             message.retain(|key, _| key == "request");
@@ -37,7 +38,6 @@ impl Rest {
     }
 }
 
-/// The request.
 pub(super) fn request(cluster: &mut Cluster, request: &Request, rules: &TagRules, rest: &Rest) -> String {
     let asked = &rest.message["request"];
     let what = match request {
@@ -82,7 +82,6 @@ pub(super) fn request(cluster: &mut Cluster, request: &Request, rules: &TagRules
     format!("Received request: {what}\n")
 }
 
-/// The cluster's data.
 pub(super) fn data(cluster: &Cluster, rest: &Rest) -> String {
     let groups = cluster.groups.iter().enumerate();
     let groups = groups.map(|(index, group)| format!("({index},{})", report::group(index, group)));
@@ -117,7 +116,7 @@ fn new_instance(
 ) -> String {
     let mut instance = new.instance.clone();
     cluster.derive_tags(&mut instance, rules);
-    // Names of new instances are not shortened.
+    // New instances have full names.
     instance_record(cluster, &instance, &instance.name, ((0, 0), -1), interfaces)
 }
 
@@ -221,7 +220,8 @@ fn node(cluster: &Cluster, index: NodeIdx, hypervisor: &str) -> String {
     field("sList", &newest_first(&state.secondaries));
     field("sListForth", &forthcoming(&|instance| instance.secondary == Some(index)));
     field("idx", &index.at());
-    // The largest reserve first; of equal ones the one whose latest instance came last.
+    // Sorted by reserve, largest first. For equal reserves, the peer of the most recently added secondary
+    // comes first.
     let came = |peer: NodeIdx| {
         state.secondaries.iter().rposition(|secondary| cluster.instance(*secondary).primary == peer)
     };
@@ -275,7 +275,7 @@ fn node(cluster: &Cluster, index: NodeIdx, hypervisor: &str) -> String {
     record
 }
 
-/// The node's load with that of forthcoming instances, of which mirrors load the disk only.
+/// The node's load including forthcoming instances. Their secondaries only count towards the disk load.
 fn booked_load(cluster: &Cluster, index: NodeIdx) -> [f64; 4] {
     let mut load = cluster.figures(index).load;
     for instance in cluster.instances.iter().filter(|instance| instance.forthcoming) {
@@ -319,7 +319,7 @@ fn tag_set(cluster: &Cluster, tags: &[TagId]) -> String {
     list(sorted(tags.iter().map(|tag| cluster.tag_name(*tag))).into_iter().map(shown))
 }
 
-/// Sorts names before they are quoted and escaped, which changes their order.
+/// Sorts names before they are quoted and escaped, which would change their order.
 fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut items: Vec<T> = items.collect();
     items.sort_unstable();
@@ -342,7 +342,7 @@ fn maybe(value: Option<String>) -> String {
     value.map_or_else(|| "Nothing".to_owned(), |value| format!("Just {value}"))
 }
 
-/// A number as an argument: negative ones are put into parentheses.
+/// A number as an argument: negative numbers are in parentheses.
 fn in_parentheses(number: i64) -> String {
     if number < 0 { format!("({number})") } else { number.to_string() }
 }

@@ -1,4 +1,4 @@
-//! Why an instance goes where it goes (`--explain`); on standard error, since the answer must be one line.
+//! Explanations of placements (`--explain`), on standard error because the response must be one line.
 
 mod explanation;
 mod moves;
@@ -13,7 +13,7 @@ use crate::options::Options;
 
 pub(super) use moves::{NOT_MIRRORED, change_group, evacuation, stays};
 
-/// Explains where a new instance may go, node by node, as things are.
+/// Explains, node by node, where a new instance can be placed.
 pub(super) fn allocation(
     cluster: &mut Cluster,
     wanted: &Wanted<'_>,
@@ -25,11 +25,11 @@ pub(super) fn allocation(
 ) {
     let mut explanation = Explanation::new(cluster, wanted, group_name, strategy, options);
     explanation.only = only;
-    // Nobody can be told that standard error cannot be written.
+    // A failure to write to standard error cannot be reported.
     let _ = explanation.groups(cluster, &groups::inhabited(cluster), io);
 }
 
-/// Explains which node may become the secondary of an instance that has none.
+/// Explains which nodes can become the secondary of an instance without one.
 pub(super) fn secondary(
     cluster: &mut Cluster,
     converted: &Instance,

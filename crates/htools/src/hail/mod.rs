@@ -22,7 +22,7 @@ use crate::saving::{self, SaveError, save};
 use crate::source::{SourceError, load_options};
 use crate::{simulate, source, tables, text};
 
-/// Why a request cannot be answered at all.
+/// Error that leaves a request without a response.
 #[derive(Debug, Error)]
 enum HailError {
     #[error("hail: {path}: {source}")]
@@ -47,7 +47,7 @@ enum HailError {
     Output(#[from] std::io::Error),
 }
 
-/// Runs the program; returns its exit status.
+/// Runs the program and returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     frame::run(Program::Hail, args, io, answer, |error| matches!(error, HailError::Output(_)))
 }
@@ -58,20 +58,20 @@ fn answer(options: &Options, io: &mut Io<'_>) -> Result<u8, HailError> {
     Ok(SUCCESS)
 }
 
-/// The answer, one line.
+/// The response, as one line.
 fn response(options: &Options, io: &mut Io<'_>) -> Result<String, HailError> {
     let input = read_input(options, io)?;
     let Message { data, request, dialect } = iallocator::parse(&input)?;
     let rest = if options.verbosity > 1 { Rest::of(&input, &data.tags) } else { Rest::default() };
     drop(input);
-    // Version 2 of the protocol knows no such checks, and its messages need not list all nodes in use.
+    // Version 2 of the protocol has no capacity checks, and its messages can omit nodes in use.
     let no_capacity_checks = options.no_capacity_checks || dialect == Dialect::Version2;
     let options = &Options { no_capacity_checks, ..options.clone() };
     let rules = TagRules::from_cluster_tags(&data.tags, &[]);
     let replaced = replacement(options)?;
     let mut load_options = load_options(options);
     if let Some(replaced) = replaced {
-        // What is wrong with the request's own records is told even though they are not used.
+        // Errors in the request's own records are reported even though the records are not used.
         load_cluster(data, &LoadOptions { ignore_utilisation: false, ..load_options.clone() }, io)?;
         let rest = rest.of_other_cluster(&replaced.tags);
         let (mut cluster, warnings) = replaced.load(&load_options)?;
@@ -79,7 +79,8 @@ fn response(options: &Options, io: &mut Io<'_>) -> Result<String, HailError> {
         warn(&cluster, &warnings, io);
         return decide_on(cluster, &request, &rules, &rest, options, io);
     }
-    // A request's instances carry no utilisation that could be ignored: the reference leaves them alone.
+    // Instances in a request have no utilization, so there is none to ignore: the reference leaves them
+    // alone.
     load_options.ignore_utilisation = false;
     let mut cluster = load_cluster(data, &load_options, io)?;
     monitor(options, &mut cluster, io)?;
@@ -155,7 +156,7 @@ fn read_input(options: &Options, io: &mut Io<'_>) -> Result<Vec<u8>, HailError> 
     }
 }
 
-/// Cluster data given by options instead of the request's.
+/// Cluster data from options, which replaces the request's.
 fn replacement(options: &Options) -> Result<Option<ClusterData>, HailError> {
     if !options.simulate.is_empty() {
         let data = simulate::parse(&options.simulate).map_err(|e| HailError::Malformed(e.to_string()))?;

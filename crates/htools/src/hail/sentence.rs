@@ -1,4 +1,4 @@
-//! The sentences of an answer's `info` (HT-iallocator), and what they share with explanations.
+//! Sentences for the response's `info` (HT-iallocator), some of them shared with explanations.
 
 use cluster::{Cluster, GroupIdx};
 use placement::allocate::Trials;
@@ -7,12 +7,12 @@ use placement::groups::GroupChoice;
 
 use crate::number::fixed;
 
-/// What a placement is judged by.
+/// Figure that placements are compared by.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub(super) enum Metric {
-    /// The cluster's score.
+    /// Cluster score.
     Score(f64),
-    /// What is lost on a dedicated cluster.
+    /// Lost allocations, on a dedicated cluster.
     Lost(LostAllocations),
 }
 
@@ -25,13 +25,13 @@ impl Metric {
     }
 }
 
-/// What a placement on a dedicated cluster loses.
+/// Lost allocations as text: counts by instance size, and the disk left.
 pub(super) fn lost(lost: &LostAllocations) -> String {
     let counts: Vec<String> = lost.lost.iter().map(ToString::to_string).collect();
     format!("([{}],{})", counts.join(","), lost.disk_left)
 }
 
-/// What trying all nodes of a list came to.
+/// Result of trying all nodes of a list.
 pub(super) fn trials(cluster: &Cluster, trials: &Trials<Metric>) -> String {
     let reasons: Vec<String> =
         trials.failures.reasons().map(|(mode, count)| format!("{mode}: {count}")).collect();
@@ -54,7 +54,7 @@ pub(super) fn trials(cluster: &Cluster, trials: &Trials<Metric>) -> String {
     }
 }
 
-/// What trying one group came to.
+/// Result of trying one group.
 pub(super) fn group(cluster: &Cluster, group: GroupIdx, outcome: &Result<Trials<Metric>, String>) -> String {
     let group = cluster.group(group);
     match outcome {
@@ -65,7 +65,7 @@ pub(super) fn group(cluster: &Cluster, group: GroupIdx, outcome: &Result<Trials<
     }
 }
 
-/// What trying several groups came to, one item after another.
+/// Results of trying several groups: first the groups without a required network.
 pub(super) fn choice(cluster: &Cluster, choice: &GroupChoice<Metric>, instance: &str) -> String {
     let mut items: Vec<String> = choice
         .unconnected
@@ -82,13 +82,14 @@ pub(super) fn choice(cluster: &Cluster, choice: &GroupChoice<Metric>, instance: 
     selected(cluster, choice) + &items.join(", ")
 }
 
-/// A group lacks a network of the instance.
+/// Message for a group that lacks a network of the instance.
 pub(super) fn not_connected(cluster: &Cluster, group: GroupIdx, instance: &str) -> String {
     let group = &cluster.group(group).name;
     format!("The group {group} is not connected to a network required by instance {instance}")
 }
 
-/// As [`choice`], on a dedicated cluster: missing networks are errors of their groups.
+/// Like [`choice`] for a dedicated cluster: groups are in input order, and a missing network is an error of
+/// its group.
 pub(super) fn dedicated_choice(cluster: &Cluster, choice: &GroupChoice<Metric>, instance: &str) -> String {
     let missing = choice.unconnected.iter().map(|g| (*g, Err(not_connected(cluster, *g, instance))));
     let tried = choice.tried.iter().map(|(g, outcome)| (*g, outcome.clone().map_err(|e| e.to_string())));
@@ -102,10 +103,10 @@ fn selected(cluster: &Cluster, choice: &GroupChoice<Metric>) -> String {
     choice.chosen().map_or(String::new(), |(g, _)| format!("Selected group: {}, ", cluster.group(g).name))
 }
 
-/// At most this many names are listed in a sentence.
+/// Maximum number of names listed in a sentence.
 const LISTED: usize = 6;
 
-/// Some names, and how many more there are.
+/// The first names, and the number of omitted ones.
 pub(super) fn listed(names: &[&str]) -> String {
     let shown = names.iter().take(LISTED).copied().collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(LISTED) {

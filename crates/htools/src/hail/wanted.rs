@@ -1,31 +1,31 @@
-//! What is to be placed, and how placements are compared.
+//! Description of a requested placement, and the strategy for comparing placements.
 
 use cluster::{AllocPolicy, Cluster, GroupIdx, Instance};
 use placement::allocate::AllocOptions;
 
 use crate::options::Options;
 
-/// What is to be placed.
+/// A requested placement.
 pub(super) struct Wanted<'a> {
     pub instance: &'a Instance,
-    /// On how many nodes.
+    /// Number of nodes that the instance needs.
     pub nodes: i64,
-    /// The names of the only nodes that may be used.
+    /// Names of allowed nodes; `None` for all.
     pub allowed: Option<&'a Vec<String>>,
 }
 
-/// How placements are compared.
+/// Rule for comparing placements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strategy {
-    /// By the cluster's score.
+    /// By cluster score.
     Balance,
-    /// By what is lost for later instances.
+    /// By allocations that later instances lose.
     Dedicated,
 }
 
 impl Strategy {
-    /// Dedicated if all nodes that could be chosen have exclusive storage. Groups are compared by *name* only,
-    /// so a group given by UUID selects none, and then nothing speaks against it.
+    /// Dedicated if all candidate nodes have exclusive storage. Groups are compared by *name* only: a group
+    /// given by UUID matches no node, so the result is dedicated.
     pub(super) fn of(cluster: &Cluster, group_name: Option<&str>) -> Self {
         let relevant = |group: GroupIdx| {
             let group = cluster.group(group);
@@ -39,7 +39,7 @@ impl Strategy {
     }
 }
 
-/// How an instance is placed, as the options say.
+/// Allocation options that follow from the command line.
 pub(super) fn alloc_options(options: &Options) -> AllocOptions {
     AllocOptions {
         ignore_soft_errors: options.ignore_soft_errors,

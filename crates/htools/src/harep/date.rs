@@ -1,9 +1,9 @@
-//! Dates as people read them.
+//! Dates in human-readable form.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// A time, seconds since 1970, in the machine's time zone: `Wed May 18 03:33:20 UTC 2033`.
+/// Formats a time, in seconds since 1970, in the system's time zone: `Wed May 18 03:33:20 UTC 2033`.
 pub(super) fn local(time: i64) -> String {
     in_zone(time, TimeZone::try_system().unwrap_or(TimeZone::UTC))
 }
@@ -11,7 +11,7 @@ pub(super) fn local(time: i64) -> String {
 fn in_zone(time: i64, zone: TimeZone) -> String {
     match Timestamp::from_second(time) {
         Ok(timestamp) => timestamp.to_zoned(zone).strftime("%a %b %e %H:%M:%S %Z %Y").to_string(),
-        // No calendar goes that far.
+        // Out of the calendar's range.
         Err(_) => format!("{time} s after 1970"),
     }
 }

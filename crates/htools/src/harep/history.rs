@@ -1,4 +1,4 @@
-//! How far the repairs of an instance are: a state machine over its tags (HT-harep).
+//! Progress of an instance's repairs: a state machine driven by its tags (HT-harep).
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,20 @@ use super::record::{Record, RepairResult};
 use crate::execute::{JobId, JobStatus};
 use crate::report::shown;
 
-/// Where an instance stands; the order is that of the final table.
+/// Repair state of an instance. The final table uses this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
-    /// A repair failed; somebody has to look.
+    /// A repair failed. An operator must look into it.
     Failed,
-    /// Nothing is under way.
+    /// No repair is pending.
     Healthy,
-    /// A repair would be needed that is not allowed.
+    /// The instance needs a repair that isn't allowed.
     NeedsRepair,
-    /// Jobs are under way.
+    /// Repair jobs are running.
     Pending,
 }
 
 impl State {
-    /// The name in messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Failed => "Failure",
@@ -32,8 +31,8 @@ impl State {
         }
     }
 
-    /// Where a record found among the tags leaves an instance. One of a repair that was not permitted makes it
-    /// healthy, so that the next run looks again.
+    /// State after a record found in tags. A repair that was not permitted counts as healthy, so that the
+    /// next run checks again.
     fn found(result: Option<RepairResult>) -> Self {
         match result {
             None => Self::Pending,
@@ -43,7 +42,7 @@ impl State {
     }
 }
 
-/// A repair was begun before another one had ended, which no run of this program does.
+/// A repair was started before the previous one ended. No run of this program does that.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("found tag {}, but older pending tag {}exists.", shown(.newer), shown(.older))]
 pub(super) struct Unfinished {
@@ -51,27 +50,24 @@ pub(super) struct Unfinished {
     newer: String,
 }
 
-/// What is to happen to the tags of an instance.
+/// Change of an instance's tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TagChange {
-    /// The tag to add.
     pub(super) add: String,
-    /// The tags to remove afterwards, the newest first.
+    /// Tags to remove after adding `add`, newest first.
     pub(super) remove: Vec<String>,
 }
 
-/// The repairs of one instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct History {
     state: State,
-    /// The last repair.
+    /// Latest repair.
     last: Option<Record>,
-    /// Tags of repairs before it, the newest first.
+    /// Tags of earlier repairs, newest first.
     stale: Vec<String>,
 }
 
 impl History {
-    /// What the tags tell.
     pub(super) fn from_tags(tags: &[String]) -> Result<Self, Unfinished> {
         let mut history = Self { state: State::Healthy, last: None, stale: Vec::new() };
         for record in repairs(tags) {
@@ -80,7 +76,7 @@ impl History {
         Ok(history)
     }
 
-    /// Takes over the next repair that tags tell of.
+    /// Adds the next repair found in the tags. After a failure, later repairs are ignored.
     fn follow(&mut self, record: Record) -> Result<(), Unfinished> {
         match (self.state, &self.last) {
             (State::Failed, _) => return Ok(()),
@@ -96,17 +92,16 @@ impl History {
         Ok(())
     }
 
-    /// Where the instance stands.
     pub(super) fn state(&self) -> State {
         self.state
     }
 
-    /// The jobs that are under way, if any may be.
+    /// Jobs of the pending repair; `None` if no repair is pending.
     pub(super) fn pending(&self) -> Option<&[JobId]> {
         self.last.as_ref().filter(|_| self.state == State::Pending).map(|record| record.jobs.as_slice())
     }
 
-    /// Ends the pending repair, if its jobs have ended.
+    /// Ends the pending repair if all its jobs are finished.
     pub(super) fn conclude(&mut self, statuses: &[JobStatus], now: i64) -> Option<TagChange> {
         let pending = self.last.as_ref().filter(|_| self.state == State::Pending)?;
         if statuses.iter().any(|status| !status.finished()) {
@@ -119,7 +114,7 @@ impl History {
         Some(self.replace(record))
     }
 
-    /// Notes a repair that was just begun, or not permitted.
+    /// Records a repair that was just started, or was not permitted.
     pub(super) fn note(&mut self, record: Record) -> TagChange {
         self.state = match record.result {
             Some(RepairResult::NotPermitted) => State::NeedsRepair,
@@ -128,7 +123,7 @@ impl History {
         self.replace(record)
     }
 
-    /// Puts a record in the place of all before it.
+    /// Replaces all earlier records with this one.
     fn replace(&mut self, record: Record) -> TagChange {
         let add = record.tag.clone();
         let before = self.last.replace(record).map(|record| record.tag);
@@ -136,7 +131,7 @@ impl History {
     }
 }
 
-/// The repairs that tags tell of, one record each, in the order in which they began.
+/// Repairs recorded in tags, one record each, in order of their start.
 fn repairs(tags: &[String]) -> Vec<Record> {
     let mut by_id: BTreeMap<String, Vec<Record>> = BTreeMap::new();
     for record in tags.iter().filter_map(|tag| Record::parse(tag)) {
@@ -146,12 +141,12 @@ fn repairs(tags: &[String]) -> Vec<Record> {
         .into_values()
         .filter_map(|records| {
             let begun = records.iter().map(|record| record.time).min()?;
-            // A result counts more than what was pending, and of equals the last.
+            // A result takes precedence over a pending record, and among equals the latest wins.
             let last = records.into_iter().max_by_key(|record| (record.result, record.time))?;
             Some((begun, last))
         })
         .collect();
-    // Stable: what began in the same second stays in the order of the names.
+    // The sort is stable: repairs started in the same second stay in order of their identifiers.
     repairs.sort_by_key(|(begun, _)| *begun);
     repairs.into_iter().map(|(_, record)| record).collect()
 }

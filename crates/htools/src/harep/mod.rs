@@ -1,7 +1,7 @@
-//! `harep`: repairs what is broken, as far as tags allow it, and remembers in tags what it did (HT-harep).
+//! `harep`: repairs broken instances as far as tags allow, and records repairs in tags (HT-harep).
 //!
-//! What tags mean and what is to be done is decided in modules that know neither daemon nor clock; this one asks,
-//! submits and prints.
+//! The submodules interpret tags and choose repairs without a daemon or a clock. This module queries the
+//! daemon, submits jobs and prints.
 
 mod date;
 mod history;
@@ -31,7 +31,6 @@ use crate::options::{LuxiSocket, Options, Program};
 use crate::report::shown;
 use crate::source::{self, SourceError};
 
-/// Why a run ends early.
 #[derive(Debug, Error)]
 enum HarepError {
     #[error(transparent)]
@@ -53,13 +52,13 @@ fn failures(jobs: &[(JobId, JobStatus)]) -> String {
     jobs.join(", ")
 }
 
-/// Runs the program; returns its exit status.
+/// Runs the program and returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     frame::run(Program::Harep, args, io, repair_all, |error| matches!(error, HarepError::Output(_)))
 }
 
 fn repair_all(options: &Options, io: &mut Io<'_>) -> Result<u8, HarepError> {
-    // Only a master daemon knows what is broken, so it is asked without being named.
+    // Only a master daemon knows which nodes and instances are broken, so it's queried even without `-L`.
     let socket = options.luxi.clone().unwrap_or(LuxiSocket::Default);
     let daemon = LuxiDaemon::new(source::luxi_path(&socket));
     let options = &Options { luxi: Some(socket), ..options.clone() };
@@ -88,7 +87,7 @@ fn repair_all(options: &Options, io: &mut Io<'_>) -> Result<u8, HarepError> {
     Ok(SUCCESS)
 }
 
-/// A run, and the world around it.
+/// A run, with its daemon, clock and output.
 struct Run<'a> {
     cluster: &'a Cluster,
     options: &'a Options,
@@ -98,7 +97,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Finds out how a pending repair goes.
+    /// Ends a pending repair if its jobs are finished.
     fn conclude(&mut self, name: &str, history: &mut History) -> Result<(), HarepError> {
         let Some(jobs) = history.pending() else { return Ok(()) };
         let statuses = self.daemon.statuses(jobs).map_err(HarepError::Status)?;
@@ -109,7 +108,7 @@ impl Run<'_> {
         self.change_tags(name, change)
     }
 
-    /// Begins the repair that an instance needs, if it may be.
+    /// Starts the repair that an instance needs, if its policy allows it.
     fn repair(&mut self, index: usize, history: &mut History) -> Result<(), HarepError> {
         let instance = &self.cluster.instances[index];
         let Some(kind) = problem::needed(self.cluster, instance) else { return Ok(()) };
@@ -140,7 +139,7 @@ impl Run<'_> {
         self.change_tags(name, change)
     }
 
-    /// Submits the job of a repair; nothing is waited for, the next run asks.
+    /// Submits the job of a repair without waiting for it. The next run checks its status.
     fn begin(&mut self, name: &str, kind: RepairType) -> Result<Vec<JobId>, HarepError> {
         writeln!(self.out, "Executing {} repair on {name}", kind.constant())?;
         let jobs = [problem::operations(kind, name, self.options.job_delay)];
@@ -154,7 +153,7 @@ impl Run<'_> {
         self.daemon.submit(&jobs, &annotation).map_err(HarepError::Submission)
     }
 
-    /// Adds a tag to an instance, then removes those that it replaces: the state is never lost in between.
+    /// Adds a tag to an instance, then removes the tags it replaces. In this order, the state is never lost.
     fn change_tags(&mut self, name: &str, change: TagChange) -> Result<(), HarepError> {
         let annotation = self.annotation();
         writeln!(self.out, ">>> Adding the following tag to {name}:\n{}", shown(&change.add))?;
@@ -170,7 +169,7 @@ impl Run<'_> {
         self.complete(OpCode::TagsDel { object, tags: change.remove }, &annotation)
     }
 
-    /// Runs one operation to its end, unless this is only a rehearsal.
+    /// Runs one operation and waits for it. With `--dry-run`, does nothing.
     fn complete(&mut self, op: OpCode, annotation: &Annotation) -> Result<(), HarepError> {
         self.out.flush()?;
         if self.options.dry_run {
@@ -188,7 +187,7 @@ impl Run<'_> {
     }
 }
 
-/// The policy in the way of a repair.
+/// The policy that prevents a repair, in the reference's notation.
 fn state_of(policy: RepairPolicy) -> String {
     match policy {
         RepairPolicy::NotEnabled => "ArNotEnabled".to_owned(),

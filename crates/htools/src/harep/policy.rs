@@ -1,27 +1,27 @@
-//! Which repairs the tags of an instance, its group and the cluster allow (HT-harep).
+//! Repairs allowed by the tags of an instance, its group and the cluster (HT-harep).
 
 use crate::number::read_int;
 
-/// What all tags of repairs begin with.
+/// Prefix of all tags about repairs.
 pub(super) const PREFIX: &str = "ganeti:watcher:autorepair:";
 
-/// Kinds of repairs, the least destructive first.
+/// Kinds of repairs, least destructive first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RepairType {
-    /// Replace a secondary.
+    /// Replace the secondary.
     FixStorage,
-    /// Move the instance live.
+    /// Migrate the instance live.
     Migrate,
     /// Restart the instance on its secondary.
     Failover,
-    /// Recreate the instance; its data are lost.
+    /// Recreate the instance. Its data is lost.
     Reinstall,
 }
 
 impl RepairType {
     const ALL: [Self; 4] = [Self::FixStorage, Self::Migrate, Self::Failover, Self::Reinstall];
 
-    /// The word in tags.
+    /// The name in tags.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::FixStorage => "fix-storage",
@@ -31,7 +31,7 @@ impl RepairType {
         }
     }
 
-    /// The word in messages.
+    /// The name in messages.
     pub(super) fn constant(self) -> &'static str {
         match self {
             Self::FixStorage => "ArFixStorage",
@@ -41,34 +41,33 @@ impl RepairType {
         }
     }
 
-    /// The kind of that name.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// What may be done to an instance.
+/// Repairs allowed for an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RepairPolicy {
-    /// Nobody asked for repairs.
+    /// No tag enables repairs.
     NotEnabled,
-    /// No repairs until somebody removes the tag.
+    /// No repairs until the tag is removed.
     SuspendedForever,
-    /// No repairs until this time, seconds since 1970.
+    /// No repairs until this time, in seconds since 1970.
     SuspendedUntil(i64),
-    /// Repairs up to this kind.
+    /// Repairs up to this kind are allowed.
     Enabled(RepairType),
 }
 
 impl RepairPolicy {
-    /// The policy at the time `now`, seconds since 1970: the first list of tags that says anything counts.
-    /// `levels` are the tags of the instance, of its group and of the cluster.
+    /// The policy at the time `now`, in seconds since 1970. `levels` are the tags of the instance, its group
+    /// and the cluster; the first level with a policy decides.
     pub(super) fn at(now: i64, levels: [&[String]; 3]) -> Self {
         levels.into_iter().find_map(|tags| of_level(tags, now)).unwrap_or(Self::NotEnabled)
     }
 }
 
-/// What one list of tags says; a suspension that is over says nothing.
+/// Policy of one level. Expired suspensions are ignored.
 fn of_level(tags: &[String], now: i64) -> Option<RepairPolicy> {
     let words = || tags.iter().filter_map(|tag| tag.strip_prefix(PREFIX));
     if words().any(|word| word == "suspend" || word == "suspend:") {

@@ -1,11 +1,11 @@
-//! What is wrong with an instance, and what fixes it (HT-harep).
+//! Faults of instances and the repairs that fix them (HT-harep).
 
 use cluster::{Cluster, DiskTemplate, Instance};
 
 use super::policy::RepairType;
 use crate::opcode::{NewSecondary, OpCode};
 
-/// The repair that an instance needs, if any helps. Pinned instances stay as they are.
+/// Repair for an instance; `None` if it's healthy or cannot be repaired. Pinned instances are never repaired.
 pub(super) fn needed(cluster: &Cluster, instance: &Instance) -> Option<RepairType> {
     if instance.is_pinned() {
         return None;
@@ -24,7 +24,7 @@ pub(super) fn needed(cluster: &Cluster, instance: &Instance) -> Option<RepairTyp
     }
 }
 
-/// The operations of a repair, after a delay in which somebody may still cancel the job.
+/// Operations of a repair, after a delay of `delay_s` seconds during which the job can be canceled.
 pub(super) fn operations(kind: RepairType, instance: &str, delay_s: f64) -> Vec<OpCode> {
     let name = || instance.to_owned();
     let mut job = Vec::new();
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// The repair of an instance on two nodes, of which some are offline.
+    /// Repair of an instance with nodes that can be offline.
     fn of(
         template: DiskTemplate,
         primary_offline: bool,
@@ -95,7 +95,7 @@ mod tests {
             (Drbd, false, Some(false), None),
             (Plain, true, None, Some(Reinstall)),
             (Plain, false, None, None),
-            // Nobody knows where its data are: leave it alone.
+            // The nodes with its data are unknown: leave it alone.
             (Drbd, true, None, None),
         ] {
             assert_eq!(of(template, primary, secondary), repair, "{template:?} {primary} {secondary:?}");

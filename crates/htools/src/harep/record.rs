@@ -1,4 +1,4 @@
-//! One repair, as a tag of its instance tells of it (HT-harep).
+//! A repair as recorded in a tag of its instance (HT-harep).
 
 use std::fmt::Write;
 
@@ -6,14 +6,14 @@ use super::policy::{PREFIX, RepairType};
 use crate::execute::JobId;
 use crate::number::read_int;
 
-/// How a repair ended. The order decides which of several tags of one repair counts.
+/// Result of a repair. If a repair has several tags, the largest result in this order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RepairResult {
-    /// It was needed, but more destructive than allowed.
+    /// The repair was needed but more destructive than allowed.
     NotPermitted,
     /// All jobs succeeded.
     Success,
-    /// Some job did not.
+    /// At least one job failed or was canceled.
     Failure,
 }
 
@@ -33,25 +33,23 @@ impl RepairResult {
     }
 }
 
-/// A repair: `pending:TYPE:ID:TIME:JOBS` while jobs run, `result:TYPE:ID:TIME:RESULT:JOBS` afterwards.
+/// A repair, with the tag `pending:TYPE:ID:TIME:JOBS` while its jobs run, then
+/// `result:TYPE:ID:TIME:RESULT:JOBS`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// What kind of repair.
     pub(super) kind: RepairType,
-    /// Its name; all tags of a repair have the same.
+    /// Identifier, shared by all tags of a repair.
     pub(super) id: String,
-    /// When the tag was made, seconds since 1970.
+    /// Creation time of the tag, in seconds since 1970.
     pub(super) time: i64,
-    /// Its jobs.
     pub(super) jobs: Vec<JobId>,
-    /// How it ended.
+    /// `None` while the repair is pending.
     pub(super) result: Option<RepairResult>,
-    /// The tag.
+    /// The whole tag, with the prefix.
     pub(super) tag: String,
 }
 
 impl Record {
-    /// A record and its tag.
     pub(super) fn new(
         kind: RepairType,
         id: String,
@@ -71,7 +69,7 @@ impl Record {
         Self { kind, id, time, jobs, result, tag }
     }
 
-    /// Reads a tag; nothing if it is none of a repair, or malformed.
+    /// Parses a tag. `None` if it isn't about a repair or is malformed.
     pub(super) fn parse(tag: &str) -> Option<Self> {
         let parts: Vec<&str> = tag.strip_prefix(PREFIX)?.split(':').collect();
         let (kind, id, time, result, jobs) = match *parts.as_slice() {

@@ -1,4 +1,4 @@
-//! `--search=deep`: balancing by a longer search. Allotment's own.
+//! `--search=deep`: balancing with a longer search. Allotment's own feature.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::number::fixed;
 use crate::options::Options;
 use crate::progress::Progress;
 
-/// What a deep search takes, beside what it takes without.
+/// Cost of a deep search's moves, compared with the default search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Comparison {
     deep: Cost,
@@ -22,7 +22,7 @@ pub(super) struct Comparison {
     greedy_score: f64,
 }
 
-/// How far the search has come: by rounds, by time, or by whichever comes first.
+/// Share of the search that is done, by rounds or time, whichever limit is closer.
 fn effort(rounds: Option<usize>, time: Option<Duration>) -> impl FnMut(usize) -> f64 {
     let rounds = rounds.or_else(|| time.is_none().then_some(deep::ROUNDS));
     let begin = Instant::now();
@@ -33,7 +33,7 @@ fn effort(rounds: Option<usize>, time: Option<Duration>) -> impl FnMut(usize) ->
     }
 }
 
-/// Finds the moves, then prints them: which come first is known only at the end.
+/// Finds the moves, then prints them. Their order is only known at the end.
 pub(super) fn solve(
     cluster: &mut Cluster,
     scope: &Scope,
@@ -41,7 +41,7 @@ pub(super) fn solve(
     io: &mut Io<'_>,
 ) -> Result<Solution, HbalError> {
     let listing = show::Listing::new(cluster, scope);
-    // Nothing can be read on a node that is offline.
+    // Data on offline nodes cannot be read.
     let balance = BalanceOptions { readable_only: true, ..BalanceOptions::from(options) };
     let run = Balancer::new(cluster, &scope.nodes, &scope.instances, balance);
     let mut solution = Solution::begin(&run, options, io)?;
@@ -73,7 +73,7 @@ pub(super) fn solve(
     Ok(solution)
 }
 
-/// What the moves take, and what they would take without the search.
+/// Prints the cost of the moves, and the cost without the deep search.
 pub(super) fn show_comparison(comparison: &Comparison, after: f64, io: &mut Io<'_>) -> io::Result<()> {
     writeln!(io.out, "This takes {}, for a score of {}", in_words(&comparison.deep), score(after))?;
     let (greedy, greedy_score) = (in_words(&comparison.greedy), score(comparison.greedy_score));

@@ -1,4 +1,4 @@
-//! Why nothing is moved, in words (`--explain`).
+//! Explanations for a run without moves (`--explain`).
 
 use cluster::{Cluster, DiskTemplate, MirrorClass, PINNED};
 use placement::explain::words;
@@ -8,7 +8,7 @@ use crate::commands;
 use crate::number::fixed;
 use crate::options::Options;
 
-/// One sentence per reason.
+/// Reasons, one sentence each.
 pub(super) fn reasons(cluster: &Cluster, idle: &Idle, options: &Options) -> Vec<String> {
     let mut reasons: Vec<String> =
         idle.not_mirrored.iter().map(|(template, count)| not_mirrored(*template, *count)).collect();
@@ -43,7 +43,7 @@ fn not_mirrored(template: DiskTemplate, count: usize) -> String {
     format!("{} cannot be moved: {}", instances(count), of_template(template))
 }
 
-/// Why instances of a template cannot be moved.
+/// Explains why balancing never moves instances of a disk template.
 pub(super) fn of_template(template: DiskTemplate) -> String {
     let name = template.name();
     match template.mirror() {

@@ -18,7 +18,7 @@ struct Document<'a> {
     r#final: Score,
     optimal_score: f64,
     moves: Vec<MoveEntry<'a>>,
-    /// Why nothing is moved, where that is explained.
+    /// Reasons why nothing is moved, with `--explain`.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     reasons: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -52,7 +52,7 @@ struct Change {
     weighted: f64,
 }
 
-/// The document, its last line end included.
+/// The document, including the final newline.
 pub(super) fn document(cluster: &Cluster, scope: &Scope, solution: &Solution) -> io::Result<String> {
     let names = |(primary, secondary): (NodeIdx, Option<NodeIdx>)| -> Vec<&str> {
         std::iter::once(primary).chain(secondary).map(|n| cluster.node(n).name.as_str()).collect()

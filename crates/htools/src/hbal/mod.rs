@@ -25,14 +25,13 @@ use crate::saving::{self, SaveError};
 use crate::source::{self, SourceError};
 use crate::tables;
 
-/// Why a run ends early.
 #[derive(Debug, Error)]
 enum HbalError {
     #[error(transparent)]
     Source(#[from] SourceError),
     #[error(transparent)]
     Save(#[from] SaveError),
-    /// The details have been printed.
+    /// Details are already printed.
     #[error("Aborting.")]
     Group,
     #[error(transparent)]
@@ -41,7 +40,7 @@ enum HbalError {
     Output(#[from] io::Error),
 }
 
-/// Runs the program; returns its exit status.
+/// Runs the program and returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     frame::run(Program::Hbal, args, io, narrated, |error| {
         matches!(
@@ -53,7 +52,7 @@ pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     })
 }
 
-/// Balances, telling on standard output what happens, or, with `--json`, printing one document at the end.
+/// Balances. Prints progress to standard output or, with `--json`, one document at the end.
 fn narrated(options: &Options, io: &mut Io<'_>) -> Result<u8, HbalError> {
     let mut nowhere = io::sink();
     let out: &mut dyn io::Write = if options.json { &mut nowhere } else { &mut *io.out };
@@ -64,33 +63,33 @@ fn narrated(options: &Options, io: &mut Io<'_>) -> Result<u8, HbalError> {
     Ok(SUCCESS)
 }
 
-/// What a run is about: the group and what is in it.
+/// The group to balance, with its nodes and instances.
 struct Scope {
     group: GroupIdx,
     nodes: Vec<NodeIdx>,
     instances: Vec<InstanceIdx>,
 }
 
-/// A finished run.
+/// Result of a run.
 struct Solution {
     steps: Vec<Step>,
     before: Values,
     after: Values,
     optimal: f64,
-    /// Component values before and after each step, where these are to be explained.
+    /// Score components before and after each step, with `--explain`.
     explained: Vec<(Values, Values)>,
-    /// Why nothing is moved, where that is to be explained.
+    /// Reasons why nothing is moved, with `--explain`.
     reasons: Vec<String>,
-    /// There was nothing to do.
+    /// The group was balanced, or free of violations, from the start.
     well_balanced: bool,
-    /// What `--repair-only` could not repair: nothing, unless that was asked for.
+    /// Violations that `--repair-only` cannot end; empty without the option.
     remaining: Vec<repair::Remaining>,
-    /// What `--search=deep` takes; nothing, unless that was asked for.
+    /// Cost of `--search=deep`; `None` without the option.
     comparison: Option<deep::Comparison>,
 }
 
 impl Solution {
-    /// No moves yet: says how the cluster is, and whether anything is done about it.
+    /// A solution without moves. Prints the initial score and whether there is anything to do.
     fn begin(run: &Balancer<'_>, options: &Options, io: &mut Io<'_>) -> io::Result<Self> {
         let now = *run.board().values();
         show::initial_score(run.board(), options.verbosity, io)?;
@@ -113,12 +112,12 @@ impl Solution {
     }
 }
 
-/// Returns the run as a JSON document.
+/// Runs the search and returns the JSON document.
 fn balance(options: &Options, io: &mut Io<'_>) -> Result<String, HbalError> {
     let level = options.verbosity;
     let mut cluster = source::load(options, io)?;
     show::loaded(&cluster, level, io)?;
-    // What is saved as the original is the cluster as it was read.
+    // The saved original is the cluster as it was read.
     let as_read = options.save.as_ref().map(|_| saving::whole(&cluster));
     source::apply_overrides(options, &mut cluster)?;
     if cluster.instances.is_empty() {
@@ -165,7 +164,7 @@ fn balance(options: &Options, io: &mut Io<'_>) -> Result<String, HbalError> {
     Ok(document)
 }
 
-/// Finds the moves, printing each as it is found.
+/// Finds the moves and prints each one as it's found.
 fn solve(
     cluster: &mut Cluster,
     scope: &Scope,
@@ -194,7 +193,7 @@ fn solve(
     Ok(solution)
 }
 
-/// The wanted group, or the only one that has nodes.
+/// The requested group, or else the only group with nodes.
 fn choose_group(cluster: &Cluster, wanted: Option<&str>, io: &mut Io<'_>) -> Result<Scope, HbalError> {
     let group = if let Some(name) = wanted {
         if let Ok(group) = cluster.find_group(name) {
@@ -240,12 +239,12 @@ fn print_tables(
     Ok(())
 }
 
-/// Whether the plan is not one that the reference finds, so that it need not be carried out as it would be.
+/// Whether the reference has no such search, so that jobs and commands needn't match its own.
 fn is_own(options: &Options) -> bool {
     options.repair_only || options.search == Search::Deep
 }
 
-/// The moves, grouped into what can run together, as far as the options want them.
+/// Moves grouped into sets that can run together, limited by options.
 fn sets_of_jobs(cluster: &Cluster, solution: &Solution, options: &Options) -> Vec<Vec<Step>> {
     let split = if is_own(options) { own_job_sets } else { job_sets };
     let mut sets = split(cluster, &solution.steps);
@@ -273,7 +272,6 @@ fn print_commands(
     Ok(commands::print(where_to, title, &lines, &commands::script(&lines), io)?)
 }
 
-/// A score with eight decimals.
 fn score(value: f64) -> String {
     fixed(value, 8)
 }

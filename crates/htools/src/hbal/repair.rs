@@ -1,4 +1,4 @@
-//! `--repair-only`: ends violations instead of balancing. Allotment's own.
+//! `--repair-only`: ends violations instead of balancing. Allotment's own feature.
 
 use std::io;
 
@@ -13,14 +13,14 @@ use super::{HbalError, Scope, Solution, idle, show};
 use crate::io::Io;
 use crate::options::Options;
 
-/// A violation that remains, in words.
+/// A violation that remains, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Remaining {
     violation: String,
     reason: String,
 }
 
-/// Finds the moves, then prints them: what may move twice is known only at the end.
+/// Finds the moves, then prints them. Only at the end is it known which instances move twice.
 pub(super) fn solve(
     cluster: &mut Cluster,
     scope: &Scope,
@@ -53,7 +53,7 @@ pub(super) fn solve(
         after,
         optimal,
         explained,
-        // What remains has its reasons.
+        // `remaining` has reasons of its own.
         reasons: Vec::new(),
         well_balanced: healthy,
         remaining,
@@ -61,7 +61,7 @@ pub(super) fn solve(
     })
 }
 
-/// Lists what could not be repaired.
+/// Prints violations that could not be ended.
 pub(super) fn show_remaining(remaining: &[Remaining], io: &mut Io<'_>) -> io::Result<()> {
     if !remaining.is_empty() {
         writeln!(io.out, "Remaining violations:")?;
@@ -110,7 +110,7 @@ fn class_in_words(class: Class) -> &'static str {
 
 fn immovable_in_words(violation: Violation, reason: Immovable) -> String {
     match (violation, reason) {
-        // Nothing can read the disks to make a mirror.
+        // The disks cannot be read, so no mirror can be made.
         (Violation::Offline { .. }, Immovable::Template(template))
             if template.mirror() == MirrorClass::None =>
         {

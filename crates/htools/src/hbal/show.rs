@@ -1,4 +1,4 @@
-//! The lines that describe a run.
+//! Lines that `hbal` prints about a run.
 
 use std::io;
 
@@ -42,7 +42,7 @@ pub(super) fn size(cluster: &Cluster, level: i64, io: &mut Io<'_>) -> io::Result
     Ok(())
 }
 
-/// What is known of the group before balancing.
+/// Prints the group's state before balancing.
 pub(super) fn scope(cluster: &Cluster, scope: &Scope, options: &Options, io: &mut Io<'_>) -> io::Result<()> {
     let level = options.verbosity;
     writeln!(io.out, "Group size {} nodes, {} instances", scope.nodes.len(), scope.instances.len())?;
@@ -79,7 +79,7 @@ pub(super) fn scope(cluster: &Cluster, scope: &Scope, options: &Options, io: &mu
     Ok(())
 }
 
-/// Which limit of its policy a node exceeds.
+/// The policy limit that a node exceeds.
 fn violation(cluster: &Cluster, index: NodeIdx) -> Option<FailMode> {
     let (node, figures) = (cluster.node(index), cluster.figures(index));
     if figures.instance_spindles > node.max_spindles {
@@ -119,7 +119,7 @@ pub(super) fn well_balanced(run: &Balancer<'_>, options: &Options, io: &mut Io<'
     )
 }
 
-/// How the moves are listed; names are padded to the longest of the group.
+/// Format of the list of moves: names are padded to the longest in the group.
 pub(super) struct Listing {
     instance_width: usize,
     pair_width: usize,
@@ -152,8 +152,8 @@ impl Listing {
     }
 }
 
-/// Lists moves that are all known, of which `values` has what the score is made of before the first and after each.
-/// Returns what was explained.
+/// Lists moves that are all known. `values` has the score components before the first move and after each
+/// one. With `--explain`, returns the components before and after each move.
 pub(super) fn steps(
     cluster: &Cluster,
     listing: &Listing,
@@ -173,7 +173,7 @@ pub(super) fn steps(
     Ok(explained)
 }
 
-/// What a move changes in the score.
+/// Prints the score components that a move changes.
 pub(super) fn explain(before: &Values, after: &Values, io: &mut Io<'_>) -> io::Result<()> {
     for (name, old, new, weighted) in report::component_changes(before, after) {
         let sign = if weighted < 0.0 { "" } else { "+" };
@@ -204,7 +204,7 @@ pub(super) fn summary(
         writeln!(io.out, "Final coefficients:   overall {}", score(solution.after.score()))?;
         write!(io.out, "{}", report::metrics(&Board::new(cluster, &scope.nodes)))?;
     } else {
-        // Repairing may cost some balance.
+        // Repairs can worsen the score.
         let improved = solution.after.score() <= solution.before.score();
         writeln!(
             io.out,

@@ -1,26 +1,26 @@
-//! What is checked, and the state that it is found in.
+//! Health of groups and of the cluster.
 
 use cluster::{Cluster, GroupIdx, InstanceIdx, NodeIdx};
 use placement::health::{Faults, GroupHealth};
 
 use crate::options::Options;
 
-/// A group that has nodes.
+/// A group with at least one node.
 pub(super) struct Scope {
     pub(super) group: GroupIdx,
     pub(super) nodes: Vec<NodeIdx>,
     pub(super) instances: Vec<InstanceIdx>,
 }
 
-/// The state of each group, and of all together.
+/// Health of each group and of the whole cluster.
 pub(super) struct Health {
     pub(super) groups: Vec<GroupHealth>,
     pub(super) all: Faults,
-    /// Whether anything needs to be done; the reference repeats its first verdict after balancing.
+    /// Whether the cluster needs balancing. After balancing, the reference repeats its first verdict.
     pub(super) needs_balancing: bool,
 }
 
-/// How groups are; `before` is how they were before balancing.
+/// Checks the groups. `before` is the result before balancing, if any.
 pub(super) fn health(
     cluster: &mut Cluster,
     scopes: &[Scope],

@@ -1,4 +1,4 @@
-//! What is wrong as one JSON document (`--json`), with the names of nodes and instances.
+//! Faults as one JSON document (`--json`), with names of nodes and instances.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::health::{Health, Scope};
 
 #[derive(Serialize)]
 struct Document<'a> {
-    /// Whether nothing was wrong at first.
+    /// Whether no fault was found before balancing.
     healthy: bool,
     groups: Vec<Group<'a>>,
 }
@@ -21,7 +21,7 @@ struct Group<'a> {
     name: &'a str,
     uuid: &'a str,
     initial: State<'a>,
-    /// After balancing; absent where nothing was balanced.
+    /// State after balancing; omitted if nothing was balanced.
     #[serde(skip_serializing_if = "Option::is_none")]
     r#final: Option<State<'a>>,
 }
@@ -31,15 +31,15 @@ struct State<'a> {
     failing_n1: Vec<&'a str>,
     conflicting: Vec<&'a str>,
     offline_nodes: Vec<&'a str>,
-    /// Instances whose primary node is offline.
+    /// Instances with an offline primary.
     offline_primaries: Vec<&'a str>,
-    /// Absent where nobody asked.
+    /// Omitted if capacity checks are off.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_evacuable: Option<Vec<&'a str>>,
     score: f64,
 }
 
-/// The document, its last line end included.
+/// The document, including the final newline.
 pub(super) fn document(
     cluster: &Cluster,
     scopes: &[Scope],

@@ -1,4 +1,4 @@
-//! `hcheck`: says what is wrong with a cluster, and what balancing would do about it (HT-hcheck).
+//! `hcheck`: reports faults of a cluster, and which of them balancing would fix (HT-hcheck).
 
 mod health;
 mod json;
@@ -18,10 +18,9 @@ use crate::source::{self, SourceError};
 use health::{Scope, health};
 use show::Phase;
 
-/// Exit status: something is wrong that balancing may fix.
+/// Exit status for faults that balancing can fix.
 const NEEDS_BALANCING: u8 = FAILURE;
 
-/// Why a run ends early.
 #[derive(Debug, Error)]
 enum HcheckError {
     #[error(transparent)]
@@ -30,7 +29,7 @@ enum HcheckError {
     Output(#[from] io::Error),
 }
 
-/// Runs the program; returns its exit status.
+/// Runs the program and returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     frame::run(Program::Hcheck, args, io, check, |error| matches!(error, HcheckError::Output(_)))
 }
@@ -66,7 +65,7 @@ fn check(options: &Options, io: &mut Io<'_>) -> Result<u8, HcheckError> {
     Ok(if wanted { NEEDS_BALANCING } else { SUCCESS })
 }
 
-/// Balances every group that is not balanced well enough.
+/// Balances every group that isn't well balanced.
 fn balance(cluster: &mut Cluster, scopes: &[Scope], options: &Options) {
     for scope in scopes {
         let mut run = Balancer::new(cluster, &scope.nodes, &scope.instances, BalanceOptions::from(options));

@@ -1,4 +1,4 @@
-//! What `hcheck` prints: sentences for people, keys and values for machines.
+//! Output of `hcheck`: sentences for people, keys and values for scripts.
 
 use std::io;
 
@@ -34,7 +34,7 @@ impl Phase {
     }
 }
 
-/// A figure: its key for machines, its name for people, and its value.
+/// A figure: its key for scripts, its name for people, and its value.
 struct Figure {
     key: &'static str,
     name: &'static str,
@@ -55,7 +55,7 @@ fn figures(faults: &Faults, options: &Options) -> Vec<Figure> {
     figures
 }
 
-/// What comes before all figures.
+/// Prints the lines before all figures.
 pub(super) fn introduction(
     cluster: &Cluster,
     initial: &Health,
@@ -79,7 +79,7 @@ pub(super) fn introduction(
     Ok(())
 }
 
-/// The figures of all groups, then of the cluster.
+/// Prints the figures of each group, then of the cluster.
 pub(super) fn health(
     cluster: &Cluster,
     scopes: &[Scope],
@@ -120,7 +120,7 @@ fn group_for_machines(
 }
 
 fn whole_cluster(health: &Health, phase: Phase, options: &Options, io: &mut Io<'_>) -> io::Result<()> {
-    // Of a cluster without nodes the reference has nothing but the verdict, under the first figure's name.
+    // For a cluster without nodes, the reference prints only the verdict, under the first figure's name.
     let figures = if health.groups.is_empty() { Vec::new() } else { figures(&health.all, options) };
     let verdict = health.needs_balancing;
     if options.machine_readable {
@@ -139,7 +139,7 @@ fn whole_cluster(health: &Health, phase: Phase, options: &Options, io: &mut Io<'
     writeln!(io.out, "    {name}: {}", if verdict { "True" } else { "False" })
 }
 
-/// What comes after all figures.
+/// Prints the line after all figures.
 pub(super) fn end(options: &Options, io: &mut Io<'_>) -> io::Result<()> {
     if options.machine_readable { key(io, "OK", "1") } else { Ok(()) }
 }

@@ -17,7 +17,6 @@ use crate::source::{self, SourceError};
 use crate::table::format_table;
 use crate::tables;
 
-/// Why a run ends early.
 #[derive(Debug, Error)]
 enum HinfoError {
     #[error(transparent)]
@@ -26,7 +25,7 @@ enum HinfoError {
     Output(#[from] io::Error),
 }
 
-/// Runs the program; returns its exit status.
+/// Runs the program and returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     frame::run(Program::Hinfo, args, io, describe, |error| matches!(error, HinfoError::Output(_)))
 }
@@ -72,7 +71,7 @@ fn size(cluster: &Cluster, level: i64, io: &mut Io<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// The names go to standard error, unlike what announces them: as the reference does it.
+/// Prints the names to standard error but their heading to standard output, like the reference.
 fn split_instances(cluster: &Cluster, level: i64, io: &mut Io<'_>) -> io::Result<()> {
     let split = cluster.split_instances();
     if !split.is_empty() {
@@ -86,7 +85,7 @@ fn split_instances(cluster: &Cluster, level: i64, io: &mut Io<'_>) -> io::Result
     Ok(())
 }
 
-/// One row per group that has nodes.
+/// One row per group with nodes.
 fn group_table(cluster: &Cluster) -> String {
     let headers = ["Group", "Nodes", "Instances", "Bad_Nodes", "Bad_Instances", "N+1", "Score"];
     let numeric = [false, true, true, true, true, false, true];

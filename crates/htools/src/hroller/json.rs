@@ -17,7 +17,7 @@ struct Group<'a> {
     moves: Vec<MoveEntry<'a>>,
 }
 
-/// As in the document of `hbal`: nodes are the primary and, if mirrored, the secondary.
+/// Like in the document of `hbal`: nodes are the primary and, if mirrored, the secondary.
 #[derive(Serialize)]
 struct MoveEntry<'a> {
     instance: &'a str,
@@ -25,7 +25,7 @@ struct MoveEntry<'a> {
     to: Vec<&'a str>,
 }
 
-/// The document, its last line end included.
+/// The document, including the final newline.
 pub(super) fn document(cluster: &Cluster, groups: &[RebootGroup]) -> io::Result<String> {
     let name = |node: NodeIdx| cluster.node(node).name.as_str();
     let names = |(primary, secondary): (NodeIdx, Option<NodeIdx>)| -> Vec<&str> {

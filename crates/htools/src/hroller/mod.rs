@@ -1,4 +1,4 @@
-//! `hroller`: groups nodes that may be rebooted together (HT-hroller).
+//! `hroller`: groups nodes that can be rebooted together (HT-hroller).
 
 mod json;
 mod show;
@@ -17,7 +17,6 @@ use crate::report;
 use crate::saving::{self, SaveError};
 use crate::source::{self, SourceError};
 
-/// Why a run ends early.
 #[derive(Debug, Error)]
 enum HrollerError {
     #[error(transparent)]
@@ -26,7 +25,7 @@ enum HrollerError {
     Save(#[from] SaveError),
     #[error("{NO_MASTER}")]
     NoMaster,
-    /// Their names as a list.
+    /// List of node names.
     #[error("Found more than one master node: {0}")]
     SeveralMasters(String),
     #[error("Cannot find target group.")]
@@ -41,7 +40,7 @@ enum HrollerError {
 
 const NO_MASTER: &str = "No master node found (maybe not supported by backend).";
 
-/// Runs the program; returns its exit status.
+/// Runs the program and returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     frame::run(Program::Hroller, args, io, schedule, |error| matches!(error, HrollerError::Output(_)))
 }
@@ -49,7 +48,7 @@ pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
 fn schedule(options: &Options, io: &mut Io<'_>) -> Result<u8, HrollerError> {
     let mut cluster = source::load(options, io)?;
     let master = find_master(&cluster, options.force, io)?;
-    // What is saved as the original is the cluster as it was read.
+    // The saved original is the cluster as it was read.
     let as_read = options.save.as_ref().map(|_| saving::whole(&cluster));
     source::apply_overrides(options, &mut cluster)?;
     if let (Some(prefix), Some(text)) = (&options.save, as_read) {
@@ -63,7 +62,7 @@ fn schedule(options: &Options, io: &mut Io<'_>) -> Result<u8, HrollerError> {
     let evacuation =
         Evacuation { non_redundant: !options.ignore_non_redundant, secondaries: options.full_evacuation };
     let mut nodes = choice.nodes(&cluster);
-    // Instances that are shut down need not leave.
+    // Stopped instances can stay on a node during a reboot.
     if !options.offline_maintenance {
         leave_out_pinned(&cluster, &mut nodes, evacuation, io)?;
     }
@@ -90,7 +89,7 @@ fn schedule(options: &Options, io: &mut Io<'_>) -> Result<u8, HrollerError> {
     Ok(SUCCESS)
 }
 
-/// Leaves out nodes that pinned instances keep from being rebooted, and names them.
+/// Leaves out nodes that pinned instances prevent from being rebooted, and names them.
 fn leave_out_pinned(
     cluster: &Cluster,
     nodes: &mut Vec<NodeIdx>,
@@ -113,7 +112,8 @@ fn leave_out_pinned(
     Ok(())
 }
 
-/// The master node, which must be rebooted last. There may be none only if `force` says so; never several.
+/// The master node, which must be rebooted last. `force` allows a cluster without one; several are always an
+/// error.
 fn find_master(cluster: &Cluster, force: bool, io: &mut Io<'_>) -> Result<Option<NodeIdx>, HrollerError> {
     let masters: Vec<NodeIdx> = cluster.node_indices().filter(|n| cluster.node(*n).master).collect();
     match masters.as_slice() {

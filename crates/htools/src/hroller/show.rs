@@ -1,4 +1,4 @@
-//! The lines that describe groups of nodes, and how they were found.
+//! Lines that describe groups of nodes, and the search for them.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use placement::reboot::{Colouring, ConflictGraph, Heuristic, RebootGroup, Reloca
 use crate::io::Io;
 use crate::options::Options;
 
-/// The graph on one line; the neighbours found last come first.
+/// Prints the graph on one line. Neighbors are in reverse order of their discovery.
 pub(super) fn graph(graph: &ConflictGraph, io: &mut Io<'_>) -> io::Result<()> {
     let list = |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(",");
     let vertices = list(&mut (0..graph.vertices()).map(|vertex| {
@@ -20,7 +20,7 @@ pub(super) fn graph(graph: &ConflictGraph, io: &mut Io<'_>) -> io::Result<()> {
     writeln!(io.out, "Node Graph: array ({first},{last}) [{vertices}]")
 }
 
-/// What each heuristic achieved, the best first.
+/// Prints the result of each heuristic, best first.
 pub(super) fn colourings(colourings: &[Colouring], io: &mut Io<'_>) -> io::Result<()> {
     let name = |heuristic| match heuristic {
         Heuristic::LargestFirst => "LF",
@@ -43,7 +43,8 @@ pub(super) fn colourings(colourings: &[Colouring], io: &mut Io<'_>) -> io::Resul
 const FIRST_GROUP: &str = "'First Reboot Group'";
 const ALL_GROUPS: &str = "'Node Reboot Groups'";
 
-/// One line per group, or the first group with one line per node; the moves after each group if asked for.
+/// Prints one line per group or, for only the first group, one line per node. On request, each group is
+/// followed by its moves.
 pub(super) fn groups(
     cluster: &Cluster,
     groups: &[RebootGroup],

@@ -1,4 +1,4 @@
-//! `hscan`: saves the state of clusters, one line of figures for each (HT-hscan).
+//! `hscan`: saves the state of clusters, and prints one row of figures for each (HT-hscan).
 
 #[cfg(test)]
 mod tests;
@@ -22,16 +22,15 @@ use crate::saving::{self, SaveError};
 use crate::source::{load_options, luxi_path};
 use crate::tables;
 
-/// What the cluster is called whose master daemon is asked.
+/// Name of the cluster of the local master daemon.
 const LOCAL: &str = "LOCAL";
 
-/// Exit status: some clusters could not be read.
+/// Exit status if some clusters could not be read.
 const INCOMPLETE: u8 = USAGE;
 
-/// Why a run ends early.
 #[derive(Debug, Error)]
 enum HscanError {
-    /// There is no master daemon to ask, and no other cluster.
+    /// No cluster was given, and no local master daemon answers.
     #[error(transparent)]
     NoDaemon(LuxiError),
     #[error(transparent)]
@@ -40,7 +39,7 @@ enum HscanError {
     Output(#[from] io::Error),
 }
 
-/// Why one cluster is left out.
+/// Error in one cluster. The run continues with the next one.
 #[derive(Debug, Error)]
 enum ScanError {
     #[error(transparent)]
@@ -51,13 +50,13 @@ enum ScanError {
     Load(#[from] LoadError),
 }
 
-/// Runs the program; returns its exit status.
+/// Runs the program and returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     frame::run(Program::Hscan, args, io, scan, |error| matches!(error, HscanError::Output(_)))
 }
 
 fn scan(options: &Options, io: &mut Io<'_>) -> Result<u8, HscanError> {
-    // A password in an address is for the server, not for screens and names of files.
+    // Passwords in addresses must not appear on screen or in file names.
     let names: Vec<String> = match options.positional.as_slice() {
         [] => vec![LOCAL.to_owned()],
         addresses => addresses.iter().map(|address| rapi::without_password(address)).collect(),
@@ -87,7 +86,7 @@ fn scan(options: &Options, io: &mut Io<'_>) -> Result<u8, HscanError> {
     Ok(if complete { SUCCESS } else { INCOMPLETE })
 }
 
-/// The cluster of the master daemon. That there is no daemon is not a fault of the cluster.
+/// Cluster of the local master daemon. A missing daemon ends the run; other errors belong to the cluster.
 fn local(options: &Options) -> Result<Result<ClusterData, QueryError>, HscanError> {
     let socket = options.luxi.as_ref().unwrap_or(&LuxiSocket::Default);
     match luxi::load(&luxi_path(socket)) {
@@ -98,8 +97,8 @@ fn local(options: &Options) -> Result<Result<ClusterData, QueryError>, HscanErro
 
 /// Prints a cluster's row and saves the cluster.
 ///
-/// The file has the memory that KVM nodes keep for themselves as it counts here (as Ganeti's own since 3.1.0): it
-/// does not say which hypervisor there is, so that nobody could correct it later.
+/// The file has the node memory of KVM nodes as counted here (like Ganeti's own since 3.1.0). The file
+/// doesn't name the hypervisor, so a reader couldn't correct the value later.
 fn show(
     cluster: &Cluster,
     name: &str,
@@ -126,7 +125,7 @@ fn print_row(io: &mut Io<'_>, width: usize, name: &str, columns: &[String; 9]) -
     )
 }
 
-/// What is shown of a cluster. Sizes of disks are in GiB.
+/// Figures of a cluster's row. Disk sizes are in GiB, memory in MiB.
 fn figures(cluster: &Cluster, nodes: &[NodeIdx]) -> [String; 9] {
     let bad = bad_nodes(cluster, nodes);
     let total = |figure: fn(&cluster::Node) -> f64| cluster.nodes.iter().map(figure).sum::<f64>();

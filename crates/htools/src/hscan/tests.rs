@@ -1,4 +1,4 @@
-//! What is printed and saved.
+//! Tests of printed and saved clusters.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::http::fake::{Reply, Server};
 use crate::io::FAILURE;
 use crate::rapi::tests::document;
 
-/// Status, standard output, standard error.
+/// Exit status, standard output and standard error of a run.
 fn hscan(arguments: &[&str]) -> (u8, String, String) {
     let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -40,7 +40,7 @@ fn the_memory_of_kvm_nodes_is_saved_as_it_counts() {
     for (options, memory) in [
         (&[][..], 4096),
         (&["--static-kvm-node-memory=900"], 900),
-        // What the node reports.
+        // The value that the node reports.
         (&["--static-kvm-node-memory=0"], 64),
     ] {
         let directory = directory.path().to_str().unwrap();

@@ -1,23 +1,19 @@
-//! Sums over all nodes of a cluster, offline ones included (HT-hspace).
+//! Sums over all nodes of a cluster, including offline ones (HT-hspace).
 
 use cluster::{Cluster, Figures, Node};
 use placement::board::Board;
 
-/// What a cluster has, whatever is on it.
+/// Total resources of a cluster, used or not.
 pub(super) struct Resources {
-    /// Memory, MiB.
     pub memory_mib: f64,
-    /// Disk, MiB.
     pub disk_mib: f64,
     /// Physical CPUs.
     pub cpus: f64,
-    /// Virtual CPUs that the policies allow.
+    /// Virtual CPUs allowed by the policies.
     pub vcpus: i64,
-    /// Spindles.
     pub spindles: i64,
-    /// Number of nodes.
     pub nodes: usize,
-    /// Whether some node gives out whole spindles, so that they are worth mentioning.
+    /// Whether some node has exclusive storage. Only then are spindles printed for people.
     pub exclusive_storage: bool,
 }
 
@@ -36,38 +32,33 @@ impl Resources {
     }
 }
 
-/// How much of it is in use.
+/// Resources of a cluster that are in use, or free.
 #[derive(Clone, Copy)]
 pub(super) struct Usage {
-    /// The cluster's score.
     pub score: f64,
-    /// Primaries on all nodes.
+    /// Number of primaries on all nodes.
     pub instances: usize,
-    /// Memory that no instance has, MiB.
+    /// Unallocated memory, MiB.
     pub free_memory_mib: i64,
-    /// Memory for new instances: free, less what is reserved, MiB.
+    /// Memory available to new instances, MiB: free minus reserved.
     pub available_memory_mib: i64,
-    /// Memory of instances, MiB.
+    /// Memory in use by instances, MiB.
     pub instance_memory_mib: i64,
-    /// Memory of the nodes' own systems, and memory missing, MiB.
+    /// Memory of the nodes' own systems and missing memory, MiB.
     pub overhead_mib: i64,
-    /// Free disk, MiB.
     pub free_disk_mib: i64,
-    /// Disk for new instances: free, less what is to stay free, MiB.
+    /// Disk available to new instances, MiB: free minus the minimum to keep.
     pub available_disk_mib: i64,
-    /// Disk in use, MiB.
     pub used_disk_mib: i64,
-    /// Free spindles.
     pub free_spindles: i64,
-    /// Spindles in use.
     pub used_spindles: i64,
-    /// Virtual CPUs in use, those of the nodes' own systems included.
+    /// Virtual CPUs in use, including the nodes' own systems.
     pub used_vcpus: i64,
-    /// Physical CPUs that these amount to at the allowed ratio.
+    /// The same as physical CPUs, at each node's allowed ratio.
     pub used_cpus: f64,
-    /// Most memory for new instances on one node, MiB.
+    /// Maximum memory available to new instances on one node, MiB.
     pub most_memory_mib: i64,
-    /// Most disk for new instances on one node, MiB.
+    /// Maximum disk available to new instances on one node, MiB.
     pub most_disk_mib: i64,
 }
 
@@ -96,22 +87,22 @@ impl Usage {
         }
     }
 
-    /// Memory of instances over all memory.
+    /// Memory in use by instances over total memory.
     pub fn memory_efficiency(&self, resources: &Resources) -> f64 {
         self.instance_memory_mib as f64 / resources.memory_mib
     }
 
-    /// Disk in use over all disk.
+    /// Disk in use over total disk.
     pub fn disk_efficiency(&self, resources: &Resources) -> f64 {
         self.used_disk_mib as f64 / resources.disk_mib
     }
 
-    /// Virtual CPUs in use over those that are allowed.
+    /// Virtual CPUs in use over allowed virtual CPUs.
     pub fn vcpu_efficiency(&self, resources: &Resources) -> f64 {
         self.used_vcpus as f64 / resources.vcpus as f64
     }
 
-    /// Spindles in use over all spindles.
+    /// Spindles in use over total spindles.
     pub fn spindle_efficiency(&self, resources: &Resources) -> f64 {
         self.used_spindles as f64 / resources.spindles as f64
     }

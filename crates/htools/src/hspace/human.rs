@@ -8,7 +8,7 @@ use super::figures::{Resources, Usage};
 use super::{Phase, machine};
 use crate::number::fixed;
 
-/// The cluster, before anything is placed.
+/// The cluster before allocation.
 pub(super) fn start(resources: &Resources, initial: &Usage) -> String {
     let spindles = spindles(resources, resources.spindles);
     let instances = match initial.instances {
@@ -26,7 +26,7 @@ pub(super) fn start(resources: &Resources, initial: &Usage) -> String {
     )
 }
 
-/// Spindles, where they are worth mentioning.
+/// Spindles; empty if no node has exclusive storage.
 fn spindles(resources: &Resources, count: i64) -> String {
     if resources.exclusive_storage { format!(", SPN {count}") } else { String::new() }
 }
@@ -49,7 +49,7 @@ fn spec(kind: &str, resources: &Resources, shape: &Shape) -> String {
     )
 }
 
-/// What tiered allocation came to.
+/// Results of tiered allocation.
 pub(super) fn tiered(resources: &Resources, initial: &Usage, first: &Shape, phase: &Phase) -> String {
     let mut out = spec("Tiered (initial size)", resources, first);
     out.push_str("Tiered allocation results:\n");
@@ -63,7 +63,7 @@ pub(super) fn tiered(resources: &Resources, initial: &Usage, first: &Shape, phas
     out + &outcome(resources, initial, phase)
 }
 
-/// What standard allocation came to.
+/// Results of standard allocation.
 pub(super) fn standard(resources: &Resources, initial: &Usage, shape: &Shape, phase: &Phase) -> String {
     let mut out = spec("Standard (fixed-size)", resources, shape);
     let count = phase.filled.placed.len();
@@ -71,7 +71,7 @@ pub(super) fn standard(resources: &Resources, initial: &Usage, shape: &Shape, ph
     out + &outcome(resources, initial, phase)
 }
 
-/// Why no more fit, and how well the cluster is used.
+/// Reason why no further instance fits, and utilization of the cluster.
 fn outcome(resources: &Resources, initial: &Usage, phase: &Phase) -> String {
     let reason = match machine::reasons(phase).first() {
         Some((reason, _)) => reason.to_string(),

@@ -1,4 +1,4 @@
-//! Results for programs: keys and values.
+//! Results for scripts, as keys and values.
 
 use std::cmp::Reverse;
 use std::fmt::{Display, Write};
@@ -15,7 +15,7 @@ use crate::number::{fixed, show};
 struct Lines(String);
 
 impl Lines {
-    /// Adds a line; a value with anything but letters, digits and dots is quoted.
+    /// Adds a line. Values are quoted unless they consist of letters, digits and dots.
     fn add(&mut self, key: &str, value: impl Display) {
         let value = value.to_string();
         let plain = value.chars().all(|c| c.is_alphanumeric() || c == '.');
@@ -57,7 +57,7 @@ impl Lines {
     }
 }
 
-/// The cluster, before anything is placed.
+/// The cluster before allocation.
 pub(super) fn start(resources: &Resources, initial: &Usage) -> String {
     let mut lines = Lines::default();
     lines.add("CLUSTER_MEM", fixed(resources.memory_mib, 0));
@@ -70,7 +70,7 @@ pub(super) fn start(resources: &Resources, initial: &Usage) -> String {
     lines.0
 }
 
-/// A shape; `prefix` says which.
+/// A shape. `prefix` starts its keys.
 pub(super) fn shape(prefix: &str, shape: &Shape) -> String {
     let mut lines = Lines::default();
     let mut add = |key: &str, value: &dyn Display| lines.add(&format!("{prefix}_{key}"), value);
@@ -83,7 +83,7 @@ pub(super) fn shape(prefix: &str, shape: &Shape) -> String {
     lines.0
 }
 
-/// What tiered allocation came to.
+/// Results of tiered allocation.
 pub(super) fn tiered(resources: &Resources, initial: &Usage, first: &Shape, phase: &Phase) -> String {
     let mut lines = Lines(shape("TSPEC_INI", first));
     let last = &phase.usage;
@@ -114,7 +114,7 @@ pub(super) fn tiered(resources: &Resources, initial: &Usage, first: &Shape, phas
     lines.0
 }
 
-/// What standard allocation came to; its shape is printed before.
+/// Results of standard allocation. Its shape is printed before.
 pub(super) fn standard(resources: &Resources, initial: &Usage, phase: &Phase) -> String {
     let mut lines = Lines::default();
     let last = &phase.usage;
@@ -133,8 +133,9 @@ pub(super) fn standard(resources: &Resources, initial: &Usage, phase: &Phase) ->
     lines.0
 }
 
-/// Why one more instance was refused, the most frequent reason first, equal ones in order. Where nothing was
-/// tried because nodes fail N+1, that is the only reason; else all are there. Empty if no instance was wanted.
+/// Reasons why another instance was refused, most frequent first; ties are in order. If nothing was tried
+/// because nodes fail N+1, that is the only reason. Otherwise all reasons are listed. Empty if no instance
+/// was requested.
 pub(super) fn reasons(phase: &Phase) -> Vec<(FailMode, u64)> {
     let Some(failures) = &phase.filled.failures else { return Vec::new() };
     let mut reasons: Vec<(FailMode, u64)> = FailMode::ALL.map(|mode| (mode, failures.count(mode))).to_vec();

@@ -1,4 +1,4 @@
-//! `hspace`: says how many instances fit (HT-hspace).
+//! `hspace`: computes how many instances fit (HT-hspace).
 
 mod figures;
 mod human;
@@ -21,7 +21,6 @@ use crate::tables;
 
 use figures::{Resources, Usage};
 
-/// Why a run ends early.
 #[derive(Debug, Error)]
 enum HspaceError {
     #[error(transparent)]
@@ -40,17 +39,17 @@ enum HspaceError {
     Output(#[from] io::Error),
 }
 
-/// Runs the program; returns its exit status.
+/// Runs the program and returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     frame::run(Program::Hspace, args, io, measure, |error| matches!(error, HspaceError::Output(_)))
 }
 
-/// What to place.
+/// Instance shapes to allocate.
 struct Wanted {
     template: DiskTemplate,
-    /// The shapes that tiered allocation starts from, in turn.
+    /// Initial shapes of tiered allocation, tried in turn.
     tiered: Vec<Shape>,
-    /// The shape of standard allocation.
+    /// Shape of standard allocation.
     standard: Shape,
 }
 
@@ -80,17 +79,17 @@ impl Wanted {
     }
 }
 
-/// One of the two ways to fill the cluster.
+/// Result of tiered or standard allocation.
 struct Phase {
-    /// Nothing was placed, because nodes fail N+1 already.
+    /// Nothing was placed because nodes already fail N+1.
     blocked: bool,
     filled: Filled,
     usage: Usage,
 }
 
 impl Phase {
-    /// Describes a cluster that was filled, beside the results. `name` is the phase's name in titles; in lower
-    /// case it ends the name of the file.
+    /// Prints and saves a filled cluster as options require. `name` is the phase's name in titles; in lower
+    /// case, it's the suffix of the file name.
     fn new(
         name: &str,
         cluster: &Cluster,
@@ -143,7 +142,7 @@ fn measure(options: &Options, io: &mut Io<'_>) -> Result<u8, HspaceError> {
     Ok(SUCCESS)
 }
 
-/// How the results are printed.
+/// Prints results for people or for scripts.
 struct Report {
     machine: bool,
     resources: Resources,
@@ -169,7 +168,7 @@ impl Report {
         Ok(io.out.write_all(text.as_bytes())?)
     }
 
-    /// `listed` is the number of instances of the filled cluster, planned ones included.
+    /// `listed` is the number of instances in the filled cluster, including forthcoming ones.
     fn standard(
         &self,
         shape: &Shape,
@@ -184,7 +183,8 @@ impl Report {
         io.out.write_all(machine::shape("SPEC", shape).as_bytes())?;
         let counted = phase.usage.instances;
         if listed != counted {
-            // Planned instances are listed, but on no node yet; those who read the keys expect this refusal.
+            // Forthcoming instances are listed but not on a node yet. Scripts that read the keys expect this
+            // error.
             return Err(HspaceError::Inconsistent { listed, counted });
         }
         let text = machine::standard(&self.resources, &self.initial, phase);

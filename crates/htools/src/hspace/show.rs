@@ -1,4 +1,4 @@
-//! What is told on standard error beside the results.
+//! Lines printed to standard error in addition to the results.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::options::Options;
 use crate::report;
 use crate::table::format_table;
 
-/// The suffix that tables leave out of names.
+/// Prints the common suffix that tables omit from names.
 pub(super) fn suffix(cluster: &Cluster, level: i64, io: &mut Io<'_>) -> io::Result<()> {
     if level > 1 && !cluster.suffix.is_empty() {
         writeln!(io.err, "Note: Stripping common suffix of '{}' from names", cluster.suffix)?;
@@ -21,7 +21,7 @@ pub(super) fn suffix(cluster: &Cluster, level: i64, io: &mut Io<'_>) -> io::Resu
     Ok(())
 }
 
-/// The components of the score as things are.
+/// Prints the initial components of the score.
 pub(super) fn coefficients(cluster: &Cluster, level: i64, io: &mut Io<'_>) -> io::Result<()> {
     if level > 2 {
         let nodes: Vec<NodeIdx> = cluster.node_indices().collect();
@@ -32,7 +32,7 @@ pub(super) fn coefficients(cluster: &Cluster, level: i64, io: &mut Io<'_>) -> io
     Ok(())
 }
 
-/// Nodes and groups that are bad already, and where instances may go.
+/// Prints nodes and groups that are already bad, and the allocatable nodes.
 pub(super) fn ground(
     cluster: &mut Cluster,
     ground: &Ground,
@@ -79,7 +79,7 @@ fn targets(targets: &Result<Targets, NoTargets>, base: u32) -> String {
     }
 }
 
-/// Where the instances of a phase went.
+/// Prints the nodes of the instances that a phase placed.
 pub(super) fn allocation_map(
     cluster: &Cluster,
     filled: &Filled,

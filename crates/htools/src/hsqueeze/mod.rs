@@ -1,4 +1,4 @@
-//! `hsqueeze`: finds nodes that may be switched off, or must be switched on (HT-hsqueeze).
+//! `hsqueeze`: finds nodes to power off, or to power on when capacity is short (HT-hsqueeze).
 
 mod show;
 
@@ -17,7 +17,6 @@ use crate::options::{Options, Program};
 use crate::saving::{self, SaveError};
 use crate::source::{self, SourceError};
 
-/// Why a run ends early.
 #[derive(Debug, Error)]
 enum HsqueezeError {
     #[error(transparent)]
@@ -30,7 +29,7 @@ enum HsqueezeError {
     Output(#[from] io::Error),
 }
 
-/// Runs the program; returns its exit status.
+/// Runs the program and returns its exit status.
 pub fn run(args: &[String], io: &mut Io<'_>) -> u8 {
     frame::run(Program::Hsqueeze, args, io, squeeze, |error| {
         matches!(
@@ -73,7 +72,7 @@ fn squeeze(options: &Options, io: &mut Io<'_>) -> Result<u8, HsqueezeError> {
     Ok(SUCCESS)
 }
 
-/// What the plan is called, and the jobs that carry it out: nodes are switched on before and off after the moves.
+/// Description of the plan, and its job sets. Nodes are powered on before the moves, or off after them.
 fn jobs(cluster: &Cluster, plan: &Plan) -> (String, Vec<JobSet>) {
     let mut moves = execute::moves(cluster, &job_sets(cluster, &plan.steps), "Moving");
     let count = plan.nodes.len();
@@ -95,7 +94,7 @@ fn print_commands(
     let lines = show::commands(cluster, plan);
     let mut script = commands::script(&lines);
     if plan.action == Action::Nothing {
-        // The reference leaves this line without its end.
+        // The reference omits the final newline of this line.
         script.pop();
     }
     Ok(commands::print(where_to, "Commands to run:", &lines, &script, io)?)

@@ -1,4 +1,4 @@
-//! What `hsqueeze` prints.
+//! Output of `hsqueeze`.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::commands::{self, InstanceNames};
 use crate::io::Io;
 use crate::options::Options;
 
-/// The nodes that may be switched.
+/// Prints the nodes that can be powered off or on.
 pub(super) fn candidates(cluster: &Cluster, io: &mut Io<'_>) -> io::Result<()> {
     let list = |nodes: &[NodeIdx]| {
         let names: Vec<&str> = nodes.iter().map(|n| cluster.node(*n).name.as_str()).collect();
@@ -20,7 +20,7 @@ pub(super) fn candidates(cluster: &Cluster, io: &mut Io<'_>) -> io::Result<()> {
     writeln!(io.out, "Online candidates: {}", list(&online_candidates(cluster)))
 }
 
-/// What to do, and with which nodes.
+/// Prints the action and its nodes.
 pub(super) fn plan(cluster: &Cluster, plan: &Plan, options: &Options, io: &mut Io<'_>) -> io::Result<()> {
     if !options.no_headers {
         let heading = match plan.action {
@@ -39,7 +39,7 @@ pub(super) fn plan(cluster: &Cluster, plan: &Plan, options: &Options, io: &mut I
     Ok(())
 }
 
-/// The commands of a plan, in the order in which they must run.
+/// Commands of a plan, in the order in which they must run.
 pub(super) fn commands(cluster: &Cluster, plan: &Plan) -> Vec<String> {
     let moves = commands::lines(cluster, &job_sets(cluster, &plan.steps), InstanceNames::Full);
     match plan.action {

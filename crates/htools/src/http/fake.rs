@@ -1,4 +1,4 @@
-//! A server for tests: it answers as it is told to, encrypted or not, and remembers what it was asked.
+//! Test server with preset replies, with or without TLS, that records requests.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,23 +11,23 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::Limits;
 
-/// Patience for tests: enough for an answer on a busy machine.
+/// Limits that are long enough for an answer on a busy machine.
 pub(crate) const PATIENT: Limits =
     Limits { connect: Duration::from_secs(20), total: Duration::from_secs(20), most_bytes: 1 << 20 };
 
-/// For answers that never come.
+/// Limits for answers that never complete.
 pub(crate) const IMPATIENT: Limits = Limits { total: Duration::from_millis(150), ..PATIENT };
 
-/// What the server does with a request.
+/// Reply to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    /// A complete answer with this status.
+    /// A complete answer with this status and body.
     Document(u16, String),
-    /// These bytes, then the end of the connection.
+    /// Raw bytes. Then the connection is closed.
     Bytes(Vec<u8>),
-    /// An answer without end: a byte now and then.
+    /// An answer that never ends: one byte every 20 ms.
     Drip,
-    /// Nothing, ever.
+    /// No answer.
     Silence,
 }
 
@@ -38,13 +38,12 @@ pub(crate) struct Server {
     heads: Arc<Mutex<Vec<String>>>,
 }
 
-/// A certificate with its key.
 pub(crate) struct Identity {
     pub(crate) certificate: rcgen::Certificate,
     key: rcgen::KeyPair,
 }
 
-/// A certificate for these hosts, signed with its own key.
+/// Self-signed certificate for these hosts.
 pub(crate) fn identity(hosts: &[&str]) -> Identity {
     let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
     let key = rcgen::KeyPair::generate().unwrap();
@@ -53,12 +52,12 @@ pub(crate) fn identity(hosts: &[&str]) -> Identity {
 }
 
 impl Server {
-    /// A server that does not encrypt.
+    /// Starts a server without TLS.
     pub(crate) fn start(reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
         Self::run("127.0.0.1", None, reply)
     }
 
-    /// A server that encrypts.
+    /// Starts a server with TLS.
     pub(crate) fn start_tls(
         identity: &Identity,
         reply: impl Fn(&str) -> Reply + Send + Sync + 'static,
@@ -86,7 +85,7 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (stream, seen, reply, tls) = (stream.unwrap(), seen.clone(), reply.clone(), tls.clone());
-                // A client that gives up ends its own connection only.
+                // A client that gives up ends only its own connection.
                 thread::spawn(move || match tls {
                     None => serve(stream, &*reply, &seen),
                     Some(config) => {
@@ -99,13 +98,13 @@ impl Server {
         Self { port, heads }
     }
 
-    /// The heads of the requests so far.
+    /// Heads of all requests so far.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }
 }
 
-/// Answers the requests on one connection; none when it is over.
+/// Answers requests on one connection until it's closed.
 fn serve(
     mut stream: impl Read + Write,
     reply: &(impl Fn(&str) -> Reply + ?Sized),

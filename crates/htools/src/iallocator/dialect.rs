@@ -1,11 +1,11 @@
-//! The dialects of the protocol.
+//! Dialects of the iallocator protocol.
 
-/// Which dialect of the protocol a message is written in.
+/// Dialect that a message is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Ganeti 2.5 and later; what is missing is an error.
+    /// Ganeti 2.5 and later. Missing keys are errors.
     Current,
-    /// Protocol version 2 of Ganeti 2.1; what that protocol did not have is assumed. It is recognized by a message
-    /// without `nodegroups`, by groups and nodes that have nothing newer, or by a request for `multi-evacuate`.
+    /// Protocol version 2 of Ganeti 2.1. Keys that it didn't have get defaults. It's recognized by a message
+    /// without `nodegroups`, by groups and nodes without newer keys, or by a `multi-evacuate` request.
     Version2,
 }

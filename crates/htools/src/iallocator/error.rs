@@ -1,5 +1,5 @@
-//! What can be wrong with a message. Texts begin as the reference's do; where those do not say which part of
-//! the message is meant, a path in parentheses follows.
+//! Errors in messages. Texts begin like the reference's. If those don't say which part of the message is
+//! wrong, a path in parentheses follows.
 
 use std::fmt;
 
@@ -8,66 +8,59 @@ use thiserror::Error;
 
 use crate::json::Complaint;
 
-/// Why a message cannot be answered.
+/// Error in a message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ProtocolError {
     /// Not JSON, or not an object.
     #[error("Parsing input IAllocator message: {0}")]
     Syntax(String),
-    /// A value is missing or is not what it should be.
+    /// A value is missing or invalid.
     #[error("{}", data_text(owner, path, complaint))]
     Data {
-        /// The object that holds the value.
         owner: Owner,
-        /// Where the object is, as `nodes/NAME`; empty for the message itself.
+        /// Path of the object, such as `nodes/NAME`; empty for the message itself.
         path: String,
-        /// What is wrong in it.
         complaint: Complaint,
     },
-    /// A node is in a group that is not listed.
+    /// A node's group is not listed.
     #[error("Unknown group '{group}' for node {node}")]
     UnknownGroup {
         /// The group's UUID as given.
         group: String,
-        /// The node.
         node: String,
     },
-    /// An instance is on a node that is not listed.
+    /// An instance's node is not listed.
     #[error("Unknown node '{node}' for instance {instance}")]
     UnknownNode {
         /// The node's name as given.
         node: String,
-        /// The instance.
         instance: String,
     },
-    /// An instance is on no node.
+    /// An instance's list of nodes is empty.
     #[error("empty node list for instance {0}")]
     NoNodes(String),
     /// The request names an instance that is not listed.
     #[error("Unknown instance '{0}'")]
     UnknownInstance(String),
-    /// The request names something that does not exist, or exists more than once.
+    /// The request names a record that doesn't exist, or several.
     #[error(transparent)]
     Lookup(#[from] LookupError),
-    /// The request's type is none of those defined.
     #[error("Invalid request type '{0}'")]
     RequestType(String),
 }
 
-/// The object that a bad value was found in.
+/// The object with the invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The message itself.
     Message,
-    /// The request.
     Request,
-    /// The group of that UUID.
+    /// A group, by UUID.
     Group(String),
-    /// The node of that name.
+    /// A node, by name.
     Node(String),
-    /// The instance of that name, existing or requested.
+    /// An existing or requested instance, by name.
     Instance(String),
-    /// Not named in the text; only the path says where.
+    /// Omitted from the text: only the path locates the value.
     Unnamed,
 }
 

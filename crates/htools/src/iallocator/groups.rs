@@ -9,7 +9,7 @@ use super::legacy;
 use crate::json::{Complaint, Flaw, json_record};
 
 json_record!(
-    /// A group as it is written.
+    /// A group as written in a message.
     RawGroup<'t>, Complaint::NotObject, {
         "name" => name: Cow<'t, str>,
         "alloc_policy" => alloc_policy: AllocPolicy,
@@ -20,12 +20,12 @@ json_record!(
 );
 
 impl RawGroup<'_> {
-    /// Whether it has nothing that groups have had since.
+    /// Whether the group lacks all keys that are newer than version 2.
     pub(super) fn is_of_version2(&self) -> bool {
         self.networks.is_absent() && self.ipolicy.is_absent() && self.tags.is_absent()
     }
 
-    /// The group of that UUID.
+    /// Builds the group with this UUID.
     pub(super) fn finish(&mut self, uuid: String, dialect: Dialect) -> Result<Group, Flaw> {
         let name = self.name.required("name")?.into_owned();
         let alloc_policy = self.alloc_policy.required("alloc_policy")?;

@@ -1,4 +1,4 @@
-//! Instances, those that exist and those that are asked for: their descriptions have the same keys.
+//! Existing and requested instances, whose descriptions have the same keys.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::dialect::Dialect;
 use crate::json::{Complaint, Cursor, Flaw, Json, Read, Syntax, each, json_record, record};
 
 json_record!(
-    /// An instance as it is written.
+    /// An instance as written in a message.
     RawInstance<'t>, Complaint::NotObject, {
         "nodes" => nodes: NodeNames<'t>,
         "memory" => memory: i64,
@@ -26,7 +26,7 @@ json_record!(
     }
 );
 
-/// The nodes of an instance that matter: primary and secondary.
+/// Primary and secondary of an instance. Any further nodes are ignored.
 #[derive(Debug, Default)]
 pub(super) struct NodeNames<'t> {
     pub(super) primary: Option<Cow<'t, str>>,
@@ -88,7 +88,7 @@ impl<'t> Json<'t> for Disks {
     fn from_list(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
         let mut disks = Vec::new();
         Ok(each(cursor, |disk| {
-            // Most instances have one disk, and there may be very many instances.
+            // Most instances have one disk, and a message can have very many instances.
             if disks.is_empty() {
                 disks.reserve_exact(1);
             }
@@ -98,7 +98,7 @@ impl<'t> Json<'t> for Disks {
     }
 }
 
-/// The networks of an instance's interfaces; of the interfaces nothing else matters.
+/// Networks of an instance's interfaces. The interfaces' other values are ignored.
 #[derive(Debug)]
 pub(super) struct Networks(Vec<String>);
 
@@ -111,7 +111,7 @@ json_record!(RawInterface<'t>, Complaint::NotObject, {
     "network" => network: Cow<'t, str>,
 });
 
-/// A string that is there but does not matter.
+/// A string whose value is ignored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ignored;
 
@@ -125,7 +125,7 @@ impl<'t> Json<'t> for Ignored {
     }
 }
 
-/// A known mode of an interface.
+/// A valid mode of an interface.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mode;
 
@@ -142,7 +142,7 @@ impl<'t> Json<'t> for Mode {
     }
 }
 
-/// An unknown mode is reported without its key.
+/// Removes the key from a complaint about an unknown mode.
 fn unknown_mode(flaw: Flaw) -> Flaw {
     match flaw.complaint {
         Complaint::Field { inner, .. } if *inner == Complaint::NicMode => (*inner).into(),
@@ -189,7 +189,7 @@ impl<'t> Json<'t> for Networks {
     }
 }
 
-/// Whether the instance should run; whatever is not known means that it should.
+/// Intended state of an instance. Unknown states mean that it should run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AdminState(InstanceStatus);
 
@@ -208,7 +208,7 @@ impl<'t> Json<'t> for AdminState {
 }
 
 impl RawInstance<'_> {
-    /// The instance of that name, on no node yet; its primary is a placeholder.
+    /// Builds the instance with this name. Its primary is a placeholder.
     pub(super) fn finish(&mut self, name: String, dialect: Dialect) -> Result<Instance, Flaw> {
         let space = match dialect {
             Dialect::Current => Some(self.disk_space_total.required("disk_space_total")?),

@@ -1,4 +1,4 @@
-//! From the bytes of a message to a cluster and a request.
+//! Parses a message into a cluster and a request.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,14 +15,11 @@ use super::request::{RawRequest, Request};
 use crate::data::ClusterData;
 use crate::json::{Complaint, Cursor, Dict, Hashing, Hypervisor, Slot, Syntax, json_record};
 
-/// Everything that a message says.
+/// A parsed message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// The cluster as it is.
     pub data: ClusterData,
-    /// What is asked.
     pub request: Request,
-    /// The dialect that the message is written in.
     pub dialect: Dialect,
 }
 
@@ -35,10 +32,10 @@ json_record!(RawMessage<'t>, Complaint::Kind("JSObject"), {
     "request" => request: RawRequest<'t>,
 });
 
-/// What the reference says of a text that is neither an object nor a list.
+/// The reference's error for a text that is neither an object nor a list.
 const NO_DOCUMENT: &str = "Invalid JSON: a JSON text a serialized object or array at the top level.";
 
-/// Reads a message. Names in the request are resolved; nothing is derived from the cluster's data yet.
+/// Parses a message. Names in the request are resolved; no figures are derived yet.
 pub fn parse(json: &[u8]) -> Result<Message, ProtocolError> {
     let text = std::str::from_utf8(json).map_err(|e| ProtocolError::Syntax(e.to_string()))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -66,8 +63,9 @@ fn dialect_of(raw: &RawMessage) -> Dialect {
     }
 }
 
-/// Whether there are groups that have a name and an allocation policy only, and nodes without parameters. Current
-/// messages have more in each of them; one that lacks some of it is wrong.
+/// Whether there are groups and all have only a name and an allocation policy, and all nodes lack parameters.
+/// Every group and node of a current message has more keys, so a message that lacks only some of them is an
+/// invalid current message.
 fn has_only_what_version2_has(raw: &RawMessage) -> bool {
     let (Slot::Is(groups), Slot::Is(nodes)) = (&raw.nodegroups, &raw.nodes) else { return false };
     let old_group = |slot: &Slot<RawGroup<'_>>| matches!(slot, Slot::Is(group) if group.is_of_version2());
@@ -79,7 +77,7 @@ fn has_only_what_version2_has(raw: &RawMessage) -> bool {
 
 impl Reader<'_> {
     fn message(self, mut raw: RawMessage<'_>) -> Result<Message, ProtocolError> {
-        // In the reference's order: of several things that are wrong it says the first.
+        // In the reference's order, so that the same error comes first.
         let top = |flaw| self.error(flaw, Owner::Message, "", &[]);
         let request = raw.request.required("request").map_err(top)?;
         let groups = match (self.dialect, raw.nodegroups) {
@@ -93,7 +91,7 @@ impl Reader<'_> {
         }
         let instances = self.instances(raw_instances, &nodes)?;
         let tags = raw.cluster_tags.required("cluster_tags").map_err(top)?;
-        // The override of KVM's own memory came with later versions, as did the figure it overrides.
+        // Later versions added KVM's own memory, and the option that overrides it.
         if self.dialect == Dialect::Current {
             let hypervisors = raw.enabled_hypervisors.required("enabled_hypervisors").map_err(top)?;
             let kvm = hypervisors.first().is_some_and(|hypervisor| hypervisor.kvm);
@@ -128,7 +126,7 @@ impl Reader<'_> {
             let Slot::Is(raw) = slot else {
                 return Err(wrong(slot.complaint().into()));
             };
-            // The implied group is that of all nodes, whatever they say.
+            // All nodes are in the implied group, even if they name another.
             let implied = self.dialect == Dialect::Version2
                 && groups.len() == 1
                 && (raw.group.is_absent() || groups[0].uuid == legacy::GROUP_UUID);
@@ -153,7 +151,7 @@ impl Reader<'_> {
         mut dict: Dict<'_, RawInstance<'_>>,
         nodes: &[Node],
     ) -> Result<Vec<Instance>, ProtocolError> {
-        // Of nodes with the same name the last is meant.
+        // If nodes have the same name, the last one wins.
         let by_name: HashMap<&str, NodeIdx, Hashing> =
             nodes.iter().enumerate().map(|(i, n)| (n.name.as_str(), NodeIdx::from_usize(i))).collect();
         let mut instances = Vec::with_capacity(dict.0.len());
@@ -180,9 +178,10 @@ impl Reader<'_> {
     }
 }
 
-/// Adds the nodes that instances are on but that are not listed.
+/// Adds nodes that instances refer to but that are not listed.
 ///
-/// The protocol's own example has such instances. Without resources, these nodes keep the message answerable.
+/// The protocol's own example has such instances. Added without resources, these nodes keep the message
+/// answerable.
 fn add_unlisted(nodes: &mut Vec<Node>, instances: &Dict<'_, RawInstance<'_>>) {
     let mut missing = Vec::new();
     let mut seen: HashSet<&str> = nodes.iter().map(|n| n.name.as_str()).collect();

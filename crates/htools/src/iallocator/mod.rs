@@ -1,11 +1,11 @@
-//! The iallocator protocol: the message that `hail` reads and the line that it answers.
+//! The iallocator protocol: the message that `hail` reads and the line that it prints.
 //!
-//! [`parse`] turns a message into [`ClusterData`](crate::data::ClusterData) and a [`Request`] whose names are resolved
-//! already, so that whatever is wrong with a message is found before any placement is tried. The answer is a
-//! [`Response`].
+//! [`parse`] turns a message into [`ClusterData`](crate::data::ClusterData) and a [`Request`] with resolved
+//! names, so errors in a message are found before any placement is tried. The answer is a [`Response`].
 //!
-//! Two dialects are understood: the one of Ganeti since 2.5, and protocol version 2 as Ganeti 2.1 documented
-//! it, whose groups have a name and an allocation policy only, if there are any, and which asks for `multi-evacuate`.
+//! Two dialects are supported: Ganeti's since 2.5, and protocol version 2 as documented by Ganeti 2.1. In
+//! version 2, groups are optional and have only a name and an allocation policy, and there is a
+//! `multi-evacuate` request.
 
 mod dialect;
 mod error;

@@ -1,4 +1,4 @@
-//! Nodes.
+//! Nodes in a message.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::legacy;
 use crate::json::{Complaint, Flaw, json_record};
 
 json_record!(
-    /// A node as it is written.
+    /// A node as written in a message.
     RawNode<'t>, Complaint::NotObject, {
         "group" => group: Cow<'t, str>,
         "offline" => offline: bool,
@@ -30,35 +30,35 @@ json_record!(
 );
 
 json_record!(
-    /// A node's parameters as they are written.
+    /// A node's parameters as written in a message.
     RawParameters, Complaint::NotObject, {
         "exclusive_storage" => exclusive_storage: bool,
         "spindle_count" => spindle_count: i64,
     }
 );
 
-/// The complaint about a parameter, found where the parameters are.
+/// Attributes a complaint about a parameter to `ndparams`.
 fn within_ndparams(flaw: Flaw) -> Flaw {
     Complaint::field("ndparams", flaw.complaint).into()
 }
 
-/// What is read of a node before its group is looked up.
+/// Values that are read before the node's group is looked up.
 #[derive(Debug)]
 pub(super) struct Flags<'t> {
     offline: bool,
     drained: bool,
     vm_capable: bool,
-    /// The UUID of its group; none if it is the implied one.
+    /// The group's UUID; `None` for the implied group.
     pub(super) group: Option<Cow<'t, str>>,
 }
 
 impl<'t> RawNode<'t> {
-    /// Whether it has nothing that nodes have had since.
+    /// Whether the node lacks all keys that are newer than version 2.
     pub(super) fn is_of_version2(&self) -> bool {
         self.ndparams.is_absent()
     }
 
-    /// Its flags and its group, which may be implied.
+    /// Reads flags and group. The group is optional if it's `implied`.
     pub(super) fn flags(&mut self, dialect: Dialect, implied: bool) -> Result<Flags<'t>, Flaw> {
         let (offline, drained) = match dialect {
             Dialect::Current => (self.offline.required("offline")?, self.drained.required("drained")?),
@@ -72,7 +72,7 @@ impl<'t> RawNode<'t> {
         Ok(Flags { offline, drained, vm_capable, group })
     }
 
-    /// The node of that name, in a group that was looked up already.
+    /// Builds the node with this name, in a group that was already looked up.
     pub(super) fn finish(
         &mut self,
         name: String,
@@ -94,7 +94,7 @@ impl<'t> RawNode<'t> {
         node.exclusive_storage =
             parameters.exclusive_storage.required("exclusive_storage").map_err(within_ndparams)?;
         let live = !offline && vm_capable;
-        // Drained nodes keep their figures; Ganeti delivers them, and instances are still there.
+        // Drained nodes keep their figures: Ganeti sends them, and the nodes still have instances.
         node.set_flags(offline, drained, vm_capable);
         node.node_cpus = 0;
         node.total_spindles = match (node.exclusive_storage, live) {
@@ -115,8 +115,8 @@ impl<'t> RawNode<'t> {
         Ok(node)
     }
 
-    /// Everything but the name may be missing. A node that says nothing of its memory or disk is one that
-    /// the protocol's footnote describes: it cannot run instances.
+    /// Everything but the name can be missing. A node without memory or disk figures is one that cannot run
+    /// instances, according to a footnote of the protocol.
     fn finish_version2(&mut self, name: String, group: GroupIdx, flags: &Flags<'_>) -> Result<Node, Flaw> {
         let mut node = Node::new(name, group);
         let Flags { offline, drained, vm_capable, .. } = *flags;

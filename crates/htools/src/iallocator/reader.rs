@@ -1,10 +1,10 @@
-//! What goes along while a message is read, and how it is told where something is wrong.
+//! Context for reading a message and for locating errors in it.
 
 use super::dialect::Dialect;
 use super::error::{Owner, ProtocolError};
 use crate::json::{Flaw, Step, complete};
 
-/// What is needed to build everything, and to tell where something is wrong.
+/// The message's text and dialect.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'t> {
     pub(super) text: &'t str,
@@ -12,7 +12,7 @@ pub(super) struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    /// Says which object a complaint is about; `path` and `steps` both lead to it.
+    /// Adds the object to a complaint. `path` and `steps` both lead to it.
     pub(super) fn error(self, flaw: Flaw, owner: Owner, path: &str, steps: &[Step]) -> ProtocolError {
         let Flaw { unnamed, mut complaint } = flaw;
         complete(&mut complaint, self.text, &mut steps.to_vec());
@@ -20,7 +20,7 @@ impl Reader<'_> {
         ProtocolError::Data { owner, path: path.to_owned(), complaint }
     }
 
-    /// As [`Self::error`], for an element of a dictionary of the message.
+    /// Like [`Self::error`], for an entry of a top-level dictionary.
     pub(super) fn entry_error(
         self,
         flaw: Flaw,

@@ -1,4 +1,4 @@
-//! What is asked of the allocator.
+//! Requests to the allocator.
 
 use std::borrow::Cow;
 
@@ -11,78 +11,67 @@ use super::reader::Reader;
 use crate::data::ClusterData;
 use crate::json::{Both, Complaint, Cursor, Flaw, Json, Read, Slot, Step, Syntax, json_record, record};
 
-/// What is asked. Indices are positions in the message's [`ClusterData`].
+/// A request. Indices are positions in the message's [`ClusterData`].
 #[derive(Clone, Debug, PartialEq)]
-// A program handles one request, so its size does not matter.
+// A program handles one request, so its size doesn't matter.
 #[allow(clippy::large_enum_variant)]
 pub enum Request {
     /// Find nodes for a new instance.
     Allocate(AllocateRequest),
     /// Find nodes for several new instances.
     MultiAllocate {
-        /// The instances; their own groups and restrictions are not set.
+        /// Instances without groups and restrictions of their own.
         instances: Vec<AllocateRequest>,
-        /// The only group to use, by name or UUID, not resolved: an unknown one fails the request only when
-        /// it is answered.
+        /// Name or UUID of the only group to use. It's not resolved: an unknown group fails the request only
+        /// when it's answered.
         group_name: Option<String>,
     },
-    /// Find a new secondary (or, for shared storage, a new primary) for an instance.
+    /// Find a new secondary for an instance or, with shared storage, a new primary.
     Relocate {
-        /// The instance.
         instance: InstanceIdx,
-        /// How many nodes to find; only 1 can be answered.
+        /// Number of nodes to find. Only 1 is supported.
         required_nodes: i64,
-        /// The nodes to move away from.
+        /// Nodes that the instance leaves.
         relocate_from: Vec<NodeIdx>,
     },
     /// Move instances off their nodes within their groups.
     NodeEvacuate {
-        /// The instances, as often as they are named.
+        /// Includes duplicates.
         instances: Vec<InstanceIdx>,
-        /// Which of their nodes.
         mode: EvacuateMode,
     },
     /// Move instances to other groups.
     ChangeGroup {
-        /// The instances, as often as they are named.
+        /// Includes duplicates.
         instances: Vec<InstanceIdx>,
-        /// Where to; empty means anywhere else.
+        /// Empty for all groups except those of the instances.
         target_groups: Vec<GroupIdx>,
     },
-    /// Find a secondary for an instance that has none.
-    AllocateSecondary {
-        /// The instance.
-        instance: InstanceIdx,
-    },
-    /// Find a new secondary for every instance that has one of the nodes as its secondary (protocol version
-    /// 2 only).
-    MultiEvacuate {
-        /// The nodes.
-        nodes: Vec<NodeIdx>,
-    },
+    /// Find a secondary for an instance without one.
+    AllocateSecondary { instance: InstanceIdx },
+    /// Find a new secondary for every instance whose secondary is one of the nodes (protocol version 2 only).
+    MultiEvacuate { nodes: Vec<NodeIdx> },
 }
 
-/// A new instance.
+/// Request for one new instance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AllocateRequest {
-    /// The instance; its primary is `NodeIdx(0)`, which means nothing yet.
+    /// The instance. Its primary is the placeholder `NodeIdx(0)`.
     pub instance: Instance,
-    /// How many nodes to find.
+    /// Number of nodes to find.
     pub required_nodes: i64,
-    /// The only group to use, by name or UUID; not resolved.
+    /// Name or UUID of the only group to use, not resolved.
     pub group_name: Option<String>,
-    /// Full names of the only nodes to use.
+    /// Full names of the only nodes to use; `None` for all.
     pub restrict_to_nodes: Option<Vec<String>>,
 }
 
-/// Which nodes an instance is to leave.
+/// The nodes that an evacuated instance leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvacuateMode {
-    /// Its primary.
     PrimaryOnly,
-    /// Its secondary.
     SecondaryOnly,
-    /// Both.
+    /// Primary and secondary.
     All,
 }
 
@@ -102,7 +91,7 @@ impl Json<'_> for EvacuateMode {
 }
 
 json_record!(
-    /// The keys of requests of all types that do not describe an instance.
+    /// Keys of all types of requests, except those that describe an instance.
     RequestKeys<'t>, Complaint::Kind("JSObject"), {
         "type" => kind: Cow<'t, str>,
         "name" => name: Cow<'t, str>,
@@ -118,7 +107,7 @@ json_record!(
     }
 );
 
-/// A request as it is written; requests for allocation describe an instance.
+/// A request as written in a message. Allocation requests also describe an instance.
 #[derive(Debug)]
 pub(super) struct RawRequest<'t>(Both<RequestKeys<'t>, RawInstance<'t>>);
 
@@ -138,7 +127,7 @@ impl RawRequest<'_> {
     }
 }
 
-/// An element of a request's `instances`: a name, or an instance to allocate.
+/// An element of a request's `instances`: a name, or a new instance.
 #[derive(Debug)]
 pub(super) enum Item<'t> {
     Name(Cow<'t, str>),
@@ -218,7 +207,7 @@ impl Reader<'_> {
                 Ok(Request::AllocateSecondary { instance: lookup.exact_instance(&name)? })
             }
             "multi-evacuate" => {
-                // The protocol's text says `nodes`, its example and the programs `evac_nodes`.
+                // The protocol's text says `nodes`, but its example and programs use `evac_nodes`.
                 let given = if keys.evac_nodes.is_absent() && !keys.nodes.is_absent() {
                     keys.nodes.required("nodes")
                 } else {
@@ -285,7 +274,7 @@ fn names(mut slot: Slot<Vec<Item<'_>>>) -> Result<Vec<Cow<'_, str>>, Flaw> {
     Ok(names)
 }
 
-/// Finds what a request names.
+/// Resolves names in a request.
 struct Lookup<'d> {
     data: &'d ClusterData,
     dialect: Dialect,
@@ -299,7 +288,7 @@ impl<'d> Lookup<'d> {
         Self { data, dialect, suffix: common_suffix(nodes.chain(instances)) }
     }
 
-    /// The instance of that full name; the last if there are several.
+    /// The instance with this full name. If there are several, the last one wins.
     fn exact_instance(&self, name: &str) -> Result<InstanceIdx, ProtocolError> {
         self.data
             .instances
@@ -309,7 +298,7 @@ impl<'d> Lookup<'d> {
             .ok_or_else(|| ProtocolError::UnknownInstance(name.to_owned()))
     }
 
-    /// The instances of these names or aliases.
+    /// Instances with these names or aliases.
     fn instances(&self, names: &[Cow<'_, str>]) -> Result<Vec<InstanceIdx>, LookupError> {
         let find = |name: &Cow<'_, str>| {
             only(self.data.instances.iter().map(|i| self.is(&i.name, name)))
@@ -319,8 +308,8 @@ impl<'d> Lookup<'d> {
         names.iter().map(find).collect()
     }
 
-    /// The node of that name or alias; in version 2 also the node whose name continues with a dot, and a
-    /// full name is preferred to an alias.
+    /// The node with this name or alias. Version 2 prefers full names to aliases, and also accepts a leading
+    /// part of the name that ends before a dot.
     fn node(&self, wanted: &str) -> Result<NodeIdx, LookupError> {
         let names = || self.data.nodes.iter().map(|n| n.name.as_str());
         let found = match self.dialect {
@@ -335,20 +324,20 @@ impl<'d> Lookup<'d> {
         found.map(NodeIdx::from_usize).ok_or_else(|| LookupError(wanted.to_owned()))
     }
 
-    /// The group of that name or UUID.
+    /// The group with this name or UUID.
     fn group(&self, wanted: &str) -> Result<GroupIdx, LookupError> {
         only(self.data.groups.iter().map(|g| g.name == wanted || g.uuid == wanted))
             .map(GroupIdx::from_usize)
             .ok_or_else(|| LookupError(wanted.to_owned()))
     }
 
-    /// Whether `wanted` is the name or the alias of what is called `name`.
+    /// Whether `wanted` is `name` or its alias.
     fn is(&self, name: &str, wanted: &str) -> bool {
         name == wanted || name.strip_suffix(self.suffix) == Some(wanted)
     }
 }
 
-/// The position of the only hit.
+/// Position of the only hit; `None` unless there is exactly one.
 fn only(hits: impl Iterator<Item = bool>) -> Option<usize> {
     let mut hits = hits.enumerate().filter_map(|(position, hit)| hit.then_some(position));
     match (hits.next(), hits.next()) {

@@ -1,75 +1,72 @@
-//! The answer: one line of JSON whose keys have a fixed order.
+//! Responses: one line of JSON with keys in a fixed order.
 
 use crate::json::write::{list, text, texts};
 use crate::opcode::OpCode;
 
-/// An answer.
+/// Response to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// Whether the request could be met.
+    /// Whether the request succeeded.
     pub success: bool,
-    /// What to tell the user.
+    /// Text for the user.
     pub info: String,
-    /// What to do.
     pub result: ResultValue,
 }
 
-/// The result of a request that could be met.
+/// Response to a request that succeeded.
 pub fn success(detail: &str, result: ResultValue) -> Response {
     Response { success: true, info: format!("Request successful: {detail}"), result }
 }
 
-/// The answer to a request that could not be met; its result is always empty.
+/// Response to a request that failed. Its result is always empty.
 pub fn failure(detail: &str) -> Response {
     Response { success: false, info: format!("Request failed: {detail}"), result: ResultValue::Empty }
 }
 
-/// What to do, by type of request. All names are full names.
+/// Result by type of request. All names are full names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResultValue {
-    /// Nothing: the empty list.
+    /// An empty list.
     Empty,
-    /// The nodes to use, primary first (allocate, relocate).
+    /// Chosen nodes, primary first (allocate, relocate).
     Nodes(Vec<String>),
-    /// The node to use (allocate-secondary).
+    /// Chosen node (allocate-secondary).
     Node(String),
     /// Moves (node-evacuate, change-group).
     Evacuation(Evacuation),
-    /// Nodes for each new instance (multi-allocate).
+    /// Results for each new instance (multi-allocate).
     MultiAllocate {
         /// Instances and their nodes.
         allocated: Vec<(String, Vec<String>)>,
-        /// Instances and why there is no room for them.
+        /// Instances that don't fit, with reasons.
         failed: Vec<(String, String)>,
     },
     /// Instances and their new secondaries (multi-evacuate).
     NewSecondaries(Vec<(String, String)>),
 }
 
-/// The moves that an evacuation needs.
+/// Moves of an evacuation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evacuation {
-    /// Where instances are to be.
     pub moved: Vec<Moved>,
-    /// Instances that stay, and why.
+    /// Instances that stay, with reasons.
     pub failed: Vec<(String, String)>,
-    /// How to get there: for each moved instance the operations, in order.
+    /// Operations for each moved instance, in order.
     pub jobs: Vec<Vec<OpCode>>,
 }
 
-/// Where an instance is to be.
+/// New placement of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// The instance.
     pub instance: String,
-    /// The name of its new group.
+    /// Name of the new group.
     pub group: String,
-    /// Its new nodes, primary first.
+    /// New nodes, primary first.
     pub nodes: Vec<String>,
 }
 
 impl Response {
-    /// The line to print, its end included.
+    /// The line to print, including the newline.
     pub fn to_line(&self) -> String {
         let mut out = String::new();
         out.push_str(if self.success { r#"{"success":true,"info":"# } else { r#"{"success":false,"info":"# });

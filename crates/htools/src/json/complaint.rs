@@ -1,77 +1,59 @@
-//! What can be wrong with one value of a document. Texts begin as the reference's do.
+//! Errors in single values of a document. Texts begin like the reference's.
 
 use thiserror::Error;
 
-/// What is wrong with one value.
+/// Error in a value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Complaint {
-    /// Not of the JSON type that is named.
+    /// Not of the named JSON type.
     #[error("Unable to read {0}")]
     Kind(&'static str),
-    /// Neither an object nor anything else with keys.
+    /// Not an object.
     #[error("not an object")]
     NotObject,
-    /// Not a list, where one of objects is needed.
+    /// Not a list, where a list of objects is expected.
     #[error("Invalid input, expected array but got {found}")]
     NotArray {
-        /// What is there instead.
+        /// The value found, as the reference prints it.
         found: String,
     },
-    /// A list of names holds something else.
+    /// An element of a list of names isn't a string.
     #[error("Wrong JSON type")]
     NotName,
-    /// Not one of the names of a type; not even a string.
+    /// Not a string, where one of a type's names is expected.
     #[error("Can't parse value for '{0}': Unable to read String")]
     NotWord(&'static str),
-    /// Not one of the names of a type.
+    /// A string that isn't one of a type's names.
     #[error("Invalid string value for type {kind}: {word:?}")]
-    Word {
-        /// The type.
-        kind: &'static str,
-        /// The string found.
-        word: String,
-    },
-    /// An interface's mode is unknown.
+    Word { kind: &'static str, word: String },
+    /// Unknown mode of a network interface.
     #[error("invalid NIC mode")]
     NicMode,
-    /// A key is missing.
     #[error("key '{key}' not found, object contains only [{}]", quoted(present))]
     Missing {
-        /// The key.
         key: &'static str,
-        /// The keys that are there, in their order.
+        /// Keys of the object, in their order.
         present: Vec<String>,
     },
-    /// Keys are there that must not be.
+    /// The object has keys that aren't allowed.
     #[error("Superfluous dictionary keys: [{}], but only [{}] allowed.", quoted(found), quoted(allowed))]
     Superfluous {
-        /// Those keys.
+        /// The disallowed keys, sorted.
         found: Vec<String>,
-        /// The keys that may be there, sorted.
+        /// The allowed keys, sorted.
         allowed: Vec<&'static str>,
     },
-    /// The value of a key is wrong.
+    /// Invalid value of a key.
     #[error("key '{key}': {inner}")]
-    Field {
-        /// The key.
-        key: &'static str,
-        /// What is wrong with its value.
-        inner: Box<Complaint>,
-    },
-    /// The value of a key within an instance policy is wrong.
+    Field { key: &'static str, inner: Box<Complaint> },
+    /// Invalid value of a key in an instance policy.
     #[error("Can't parse value for '{key}': {inner}")]
-    PolicyField {
-        /// The key.
-        key: &'static str,
-        /// What is wrong with its value.
-        inner: Box<Complaint>,
-    },
-    /// An element of a list is wrong.
+    PolicyField { key: &'static str, inner: Box<Complaint> },
+    /// Invalid element of a list.
     #[error("{inner}")]
     Element {
-        /// Its position.
+        /// Position, from 0.
         index: usize,
-        /// What is wrong with it.
         inner: Box<Complaint>,
     },
 }
@@ -89,12 +71,12 @@ impl Complaint {
         Self::Field { key, inner: Box::new(inner) }
     }
 
-    /// Those complaints about something deeper that the reference prints without saying where.
+    /// The inner complaint, if the reference prints it without its location.
     pub(crate) fn anonymous(&self) -> Option<&Self> {
         match self {
             Self::NotObject | Self::NotArray { .. } | Self::NotName => Some(self),
             Self::Field { key: "nics", inner } => Some(inner.innermost_field()),
-            // A disk's own key stands in place of the key of the list.
+            // The key of a disk replaces the key of the list.
             Self::Field { inner, .. } | Self::Element { inner, .. } => inner.anonymous(),
             _ => None,
         }
@@ -107,7 +89,7 @@ impl Complaint {
         }
     }
 
-    /// The complaint as it is printed after the owner's name.
+    /// The part of the complaint that is printed after the owner's name.
     pub(crate) fn printed(&self) -> &Self {
         match self {
             Self::Field { inner, .. } if matches!(**inner, Self::Kind(_)) => self,
@@ -118,7 +100,7 @@ impl Complaint {
         }
     }
 
-    /// The keys down to the value, for the path in a text.
+    /// Appends the keys and positions that lead to the value.
     pub(crate) fn trail(&self, path: &mut String) {
         match self {
             Self::Field { key, inner } | Self::PolicyField { key, inner } => {
@@ -141,17 +123,16 @@ fn push_step(path: &mut String, step: &str) {
     path.push_str(step);
 }
 
-/// Words in quotes, with commas between them.
+/// Quoted words, separated by commas.
 pub(crate) fn quoted<S: AsRef<str>>(words: &[S]) -> String {
     words.iter().map(|word| format!("{:?}", word.as_ref())).collect::<Vec<_>>().join(",")
 }
 
-/// A complaint that does not know yet which object it is about.
+/// A complaint whose object isn't known yet.
 #[derive(Debug)]
 pub(crate) struct Flaw {
-    /// Whether the reference leaves the object unnamed.
+    /// Whether the reference omits the object's name.
     pub(crate) unnamed: bool,
-    /// What is wrong.
     pub(crate) complaint: Complaint,
 }
 

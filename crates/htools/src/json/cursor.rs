@@ -1,15 +1,15 @@
 //! A cursor over JSON text.
 //!
-//! Messages of large clusters have tens of megabytes of which little matters, and they are read while an
-//! administrator waits. A general reader takes longer to skip such a message than there is time for all of
-//! it; this one skips strings eight bytes at a time and hands out slices of the text.
+//! Messages of large clusters have tens of megabytes, most of them irrelevant, and an administrator waits
+//! while they are read. A general-purpose reader takes longer to skip such a message than the whole run may
+//! take. This cursor skips strings eight bytes at a time and returns slices of the text.
 
 use std::borrow::Cow;
 
-/// Deeper nesting is refused, since reading is recursive.
+/// Maximum nesting depth, because reading is recursive.
 const MAX_DEPTH: u32 = 128;
 
-/// What is wrong with the text, and where.
+/// A syntax error and its byte position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Syntax {
     what: &'static str,
@@ -17,7 +17,7 @@ pub(crate) struct Syntax {
 }
 
 impl Syntax {
-    /// The message for users.
+    /// The error with its line and column, both from 1.
     pub(crate) fn describe(self, text: &str) -> String {
         let before = &text.as_bytes()[..self.at.min(text.len())];
         let line = before.split(|b| *b == b'\n').count();
@@ -26,7 +26,7 @@ impl Syntax {
     }
 }
 
-/// A number: exact if it is written as an integer that fits.
+/// A number. Integers that fit into 64 bits are exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Number {
     Int(i64),
@@ -55,7 +55,7 @@ impl<'t> Cursor<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// The next byte that is not white space; it is not taken.
+    /// Skips white space and returns the next byte without consuming it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Result<u8, Syntax> {
         loop {
@@ -77,7 +77,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Makes sure that nothing follows.
+    /// Checks that only white space follows.
     pub(crate) fn end(&mut self) -> Result<(), Syntax> {
         match self.peek() {
             Ok(_) => self.fail("Invalid tokens at end of JSON string"),
@@ -85,7 +85,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Reads an object; `entry` is called with each key and must read the value.
+    /// Reads an object. `entry` is called with each key and must read the value.
     #[inline]
     pub(crate) fn object(
         &mut self,
@@ -106,7 +106,7 @@ impl<'t> Cursor<'t> {
         self.close(b'}')
     }
 
-    /// Reads a list; `element` is called for each element and must read it.
+    /// Reads a list. `element` is called for each element and must read it.
     #[inline]
     pub(crate) fn list(
         &mut self,
@@ -170,7 +170,7 @@ impl<'t> Cursor<'t> {
         self.close(b'}')
     }
 
-    /// Takes a literal.
+    /// Consumes a literal: `true`, `false` or `null`.
     pub(crate) fn word(&mut self, word: &'static str) -> Result<(), Syntax> {
         let rest = &self.text.as_bytes()[self.at..];
         if rest.starts_with(word.as_bytes()) {
@@ -181,7 +181,6 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Reads a number.
     #[inline]
     pub(crate) fn number(&mut self) -> Result<Number, Syntax> {
         self.peek()?;
@@ -211,7 +210,7 @@ impl<'t> Cursor<'t> {
         self.float(start)
     }
 
-    /// The rest of a number that begins at `start` and whose integer digits are taken.
+    /// Reads the rest of a number that starts at `start`. Its integer digits are already consumed.
     #[cold]
     fn float(&mut self, start: usize) -> Result<Number, Syntax> {
         if self.byte() == Some(b'.') {
@@ -239,8 +238,8 @@ impl<'t> Cursor<'t> {
         if self.at == start { self.fail("invalid number") } else { Ok(()) }
     }
 
-    /// Reads a string; it is borrowed from the text unless it has escapes.
-    // Most of a message is strings, and calling for each is a quarter of the time.
+    /// Reads a string. It's borrowed from the text unless it has escapes.
+    // Messages are mostly strings. Without inlining, calls take a quarter of the time.
     #[allow(clippy::inline_always)]
     #[inline(always)]
     pub(crate) fn string(&mut self) -> Result<Cow<'t, str>, Syntax> {
@@ -264,7 +263,7 @@ impl<'t> Cursor<'t> {
         self.escaped(self.at).map(drop)
     }
 
-    /// The rest of a string from `start`; the cursor is at the first byte that needs attention.
+    /// Reads the rest of a string that starts at `start`. The cursor is at the first byte that isn't plain.
     #[cold]
     fn escaped(&mut self, start: usize) -> Result<String, Syntax> {
         let mut value = self.text[start..self.at].to_owned();
@@ -335,14 +334,14 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// The position of the next byte that ends a run of plain characters: a quote, a backslash or a control
-/// character; the end of the text if there is none.
+/// Position of the next byte that isn't a plain character: a quote, a backslash or a control character. The
+/// end of the text if there is none.
 #[allow(clippy::inline_always)]
 #[inline(always)]
 fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    // The high bit of each byte that is zero, of the lowest such byte for certain.
+    // Sets the high bit of bytes that are zero. Only the lowest set bit is reliable.
     let zero = |v: u64| v.wrapping_sub(ONES) & !v & HIGH;
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*chunk);

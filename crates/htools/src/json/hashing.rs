@@ -1,14 +1,14 @@
-//! A fast hash for names.
+//! A fast hash function for names.
 //!
-//! Every instance looks its nodes up. The names come from the cluster's own configuration, so nobody gains by
-//! choosing them to collide.
+//! Every instance looks up its nodes. Names come from the cluster's own configuration, so collision attacks
+//! gain nothing.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Builds [`NameHasher`]s.
 pub(crate) type Hashing = BuildHasherDefault<NameHasher>;
 
-/// Multiplies and rotates, eight bytes at a time.
+/// Multiplies and rotates eight bytes at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NameHasher(u64);
 
@@ -30,7 +30,7 @@ impl Hasher for NameHasher {
     }
 
     fn finish(&self) -> u64 {
-        // The table uses the low bits, the multiplication mixes into the high ones.
+        // Hash tables use the low bits, but the multiplication mixes into the high bits.
         self.0 ^ (self.0 >> 32)
     }
 }

@@ -1,25 +1,25 @@
-//! Finding a value again, for the text about what is wrong with it: the keys of an object that lacks one, and what is there
-//! instead of a list.
+//! Second reading of a document, to complete an error text: finds the keys of an object that lacks one, or
+//! the value found instead of a list.
 //!
-//! Records do not remember what they skip; a message that is wrong is read a second time instead.
+//! Records don't store skipped values, so an invalid message is read twice instead.
 
 use super::complaint::Complaint;
 use super::cursor::{Cursor, Number, Syntax};
 
-/// One step from a value to one that it holds.
+/// A step from a value into one of its members.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// The value of the first key of that name.
+    /// The value of a key, or the first value if the key is duplicated.
     Key(&'static str),
-    /// The value at a position in an object or a list.
+    /// The value at a position, from 0, in an object or list.
     At(usize),
 }
 
-/// Completes a complaint about the value at `path` with what is there.
+/// Completes a complaint with the keys or the value found at `path`.
 pub(crate) fn complete(complaint: &mut Complaint, text: &str, path: &mut Vec<Step>) {
     match complaint {
         Complaint::Missing { present, .. } => {
-            // The text was read before, so it is well-formed.
+            // The text was read before, so it's well-formed.
             let _ = value_at(&mut Cursor::new(text), path, &mut |cursor| {
                 if cursor.peek()? != b'{' {
                     return cursor.skip();
@@ -48,7 +48,7 @@ pub(crate) fn complete(complaint: &mut Complaint, text: &str, path: &mut Vec<Ste
     }
 }
 
-/// Reads the value at `path`, if there is one.
+/// Calls `read` on the value at `path`, if it exists.
 fn value_at<'t>(
     cursor: &mut Cursor<'t>,
     path: &[Step],
@@ -79,7 +79,7 @@ fn value_at<'t>(
     }
 }
 
-/// The value that the cursor is at as the reference prints it: numbers by their values, and blanks after commas and
+/// The value at the cursor as the reference prints it: numbers in canonical form, and spaces after commas and
 /// colons.
 fn printed(cursor: &mut Cursor<'_>) -> Result<String, Syntax> {
     let mut parts = Vec::new();

@@ -1,7 +1,7 @@
-//! JSON as Ganeti writes it: requests, and the documents of its remote API.
+//! JSON as Ganeti writes it, in requests and in documents of its remote API.
 //!
-//! A reader of its own, because the texts of complaints speak of keys, the order of keys matters, and requests
-//! are large (see [`cursor`]).
+//! This crate has its own reader because error texts name keys, the order of keys matters, and requests are
+//! large (see [`cursor`]).
 
 mod complaint;
 mod cursor;

@@ -1,4 +1,4 @@
-//! Instance policies, and the words that groups, nodes and instances are described with.
+//! Instance policies, and the enumerations in groups, nodes and instances.
 
 use std::borrow::Cow;
 
@@ -40,7 +40,7 @@ impl Json<'_> for InstanceStatus {
     }
 }
 
-/// A hypervisor; which one matters only as far as KVM is concerned.
+/// A hypervisor. Only KVM is treated differently.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hypervisor {
     pub(crate) kvm: bool,
@@ -82,7 +82,7 @@ json_record!(RawISpec, Complaint::Kind("JSObject"), {
     "spindle-use" => spindle_use: i64,
 });
 
-/// Reads an object that must hold no other keys than its record's.
+/// Reads an object that must have no keys except its record's.
 fn strict<'t, R: Record<'t>>(cursor: &mut Cursor<'t>, allowed: &[&'static str]) -> Result<Read<R>, Syntax> {
     let mut record = R::default();
     let mut found = Vec::new();
@@ -101,7 +101,7 @@ fn strict<'t, R: Record<'t>>(cursor: &mut Cursor<'t>, allowed: &[&'static str]) 
     Ok(Err(Complaint::Superfluous { found, allowed: allowed.to_vec() }))
 }
 
-/// The value of a key within a policy.
+/// The value of a required key in a policy.
 fn part<'t, T: Json<'t>>(mut slot: Slot<T>, key: &'static str) -> Read<T> {
     if let Slot::Absent = slot {
         return Err(Complaint::missing(key));

@@ -1,8 +1,8 @@
-//! Reading JSON into records without giving up at the first surprise.
+//! Reading JSON into records without stopping at the first error.
 //!
-//! A value of the wrong type is kept as a complaint until it is needed: many are not, and the program's
-//! texts speak of keys rather than of positions in the file. Strings are borrowed from the input, unknown
-//! keys are skipped, and of a key that occurs twice the first occurrence counts.
+//! A value of the wrong type is stored as a complaint until it's used: many values never are, and the
+//! programs' texts name keys, not positions in the file. Strings are borrowed from the input, unknown keys
+//! are skipped, and the first of duplicate keys wins.
 
 use std::borrow::Cow;
 
@@ -10,20 +10,17 @@ use super::complaint::{Complaint, Flaw};
 use super::cursor::{Cursor, Number, Syntax};
 use crate::data::{bounded, bounded_float};
 
-/// A value, or what is wrong with it.
+/// A value, or the complaint about it.
 pub(crate) type Read<T> = Result<T, Complaint>;
 
-/// What a key was found to hold.
+/// The value of a key, as far as it was read.
 #[derive(Debug, Default)]
 pub(crate) enum Slot<T> {
-    /// The key is missing.
     #[default]
     Absent,
-    /// The key holds null.
     Null,
-    /// The key holds something else than it should; boxed, since it is rare and large.
+    /// The value has the wrong type. Boxed, because complaints are rare and large.
     Bad(Box<Complaint>),
-    /// The value.
     Is(T),
 }
 
@@ -32,7 +29,7 @@ impl<T> Slot<T> {
         matches!(self, Self::Absent)
     }
 
-    /// Takes the value of a key that must be there.
+    /// Takes the value of a required key.
     pub(crate) fn required<'t>(&mut self, key: &'static str) -> Result<T, Flaw>
     where
         T: Json<'t>,
@@ -45,7 +42,7 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Takes the value of a key that may be missing, or null.
+    /// Takes the value of a key that can be missing or null.
     pub(crate) fn optional(&mut self, key: &'static str) -> Result<Option<T>, Flaw> {
         match std::mem::take(self) {
             Self::Is(value) => Ok(Some(value)),
@@ -54,12 +51,12 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Takes the value, whatever is wrong with it otherwise.
+    /// Takes the value and ignores any error.
     pub(crate) fn lenient(&mut self) -> Option<T> {
         if let Self::Is(value) = std::mem::take(self) { Some(value) } else { None }
     }
 
-    /// What is wrong with a list's or dictionary's element that is no value.
+    /// The complaint about an element of a list or dictionary that has no valid value.
     pub(crate) fn complaint<'t>(&mut self) -> Complaint
     where
         T: Json<'t>,
@@ -67,7 +64,7 @@ impl<T> Slot<T> {
         self.element().err().unwrap_or_else(T::unfit)
     }
 
-    /// Takes the value of a list's element.
+    /// Takes the value of a list element.
     pub(crate) fn element<'t>(&mut self) -> Read<T>
     where
         T: Json<'t>,
@@ -86,9 +83,9 @@ impl<T> From<Read<T>> for Slot<T> {
     }
 }
 
-/// A type that can be read; each JSON type that it does not take is complained about.
+/// A type that can be read from JSON. Its methods reject all JSON types by default.
 pub(crate) trait Json<'t>: Sized {
-    /// The complaint about a value of another JSON type.
+    /// Complaint about a value of an unsupported JSON type.
     fn unfit() -> Complaint;
 
     fn from_bool(_: bool) -> Read<Self> {
@@ -107,19 +104,19 @@ pub(crate) trait Json<'t>: Sized {
         Err(Self::unfit())
     }
 
-    /// Reads the list that the cursor is at.
+    /// Reads the list at the cursor.
     fn from_list(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
         cursor.skip()?;
         Ok(Err(Self::unfit()))
     }
 
-    /// Reads the object that the cursor is at.
+    /// Reads the object at the cursor.
     fn from_object(cursor: &mut Cursor<'t>) -> Result<Read<Self>, Syntax> {
         cursor.skip()?;
         Ok(Err(Self::unfit()))
     }
 
-    /// Reads the value that the cursor is at where it is to stay; worth it for large types.
+    /// Reads the value at the cursor into its final place, which avoids copies of large types.
     #[inline]
     fn read_into(slot: &mut Slot<Self>, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
         *slot = Slot::read(cursor)?;
@@ -128,7 +125,7 @@ pub(crate) trait Json<'t>: Sized {
 }
 
 impl<'t, T: Json<'t>> Slot<T> {
-    /// Reads the value that the cursor is at.
+    /// Reads the value at the cursor.
     #[inline]
     pub(crate) fn read(cursor: &mut Cursor<'t>) -> Result<Self, Syntax> {
         let read = match cursor.peek()? {
@@ -210,7 +207,7 @@ impl<'t> Json<'t> for Cow<'t, str> {
     }
 }
 
-/// Feeds the elements of a list to `take`; after the first that is wrong, the rest is skipped.
+/// Passes the elements of a list to `take`. After the first invalid element, the rest is skipped.
 pub(crate) fn each<'t, T: Json<'t>>(
     cursor: &mut Cursor<'t>,
     mut take: impl FnMut(T),
@@ -265,17 +262,16 @@ impl<'t, T: Json<'t>> Json<'t> for Dict<'t, T> {
 
 /// An object with known keys.
 pub(crate) trait Record<'t>: Default {
-    /// Reads the value of a key that is known; otherwise reads nothing and returns false.
+    /// Reads the value of a known key. For an unknown key, reads nothing and returns false.
     fn accept(&mut self, name: &str, cursor: &mut Cursor<'t>) -> Result<bool, Syntax>;
 }
 
-/// Reads the value of a key into its slot, unless the slot is taken.
+/// Reads the value of a key into its slot. If the slot is already filled, skips the value.
 #[inline]
 pub(crate) fn fill<'t, T: Json<'t>>(slot: &mut Slot<T>, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
     if slot.is_absent() { T::read_into(slot, cursor) } else { cursor.skip() }
 }
 
-/// Reads an object into a record.
 #[inline]
 pub(crate) fn record<'t, R: Record<'t>>(cursor: &mut Cursor<'t>) -> Result<R, Syntax> {
     let mut record = R::default();
@@ -283,13 +279,13 @@ pub(crate) fn record<'t, R: Record<'t>>(cursor: &mut Cursor<'t>) -> Result<R, Sy
     Ok(record)
 }
 
-/// Reads an object into the slots of a record that are not taken.
+/// Reads an object into the empty slots of a record.
 #[inline]
 pub(crate) fn fill_record<'t, R: Record<'t>>(record: &mut R, cursor: &mut Cursor<'t>) -> Result<(), Syntax> {
     cursor.object(|cursor, name| if record.accept(&name, cursor)? { Ok(()) } else { cursor.skip() })
 }
 
-/// An object read as two records at once; where both know a key, it is the first's.
+/// An object read as two records at once. A key known to both goes to the first.
 #[derive(Default, Debug)]
 pub(crate) struct Both<A, B>(pub(crate) A, pub(crate) B);
 
@@ -363,16 +359,16 @@ macro_rules! json_record {
 }
 pub(crate) use json_record;
 
-/// Reads a value that was read as such before; the texts do not say where in it something is wrong.
+/// Converts a value that was already parsed as generic JSON. Complaints don't locate errors inside it.
 pub(crate) fn from_value<T: for<'t> Json<'t>>(value: &serde_json::Value) -> Read<T> {
-    // Whatever serde_json writes is well-formed, except for deeper nesting than is accepted here.
+    // Output of serde_json is well-formed, but can be nested more deeply than this reader accepts.
     match Slot::<T>::read(&mut Cursor::new(&value.to_string())) {
         Ok(mut slot) => slot.element(),
         Err(_) => Err(T::unfit()),
     }
 }
 
-/// Reads a whole document, which may begin with the mark of its encoding.
+/// Reads a whole document, with or without a byte order mark.
 pub(crate) fn document<'t, T: Json<'t>>(text: &'t str) -> Result<Slot<T>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut cursor = Cursor::new(text);

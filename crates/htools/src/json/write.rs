@@ -1,8 +1,7 @@
-//! Writing JSON whose keys have a fixed order, piece by piece.
+//! Piecewise writing of JSON with keys in a fixed order.
 
 use std::fmt::Write;
 
-/// Writes a list.
 pub(crate) fn list<T>(out: &mut String, items: &[T], mut write: impl FnMut(&mut String, &T)) {
     out.push('[');
     for (position, item) in items.iter().enumerate() {
@@ -14,12 +13,11 @@ pub(crate) fn list<T>(out: &mut String, items: &[T], mut write: impl FnMut(&mut 
     out.push(']');
 }
 
-/// Writes a list of strings.
 pub(crate) fn texts(out: &mut String, items: &[String]) {
     list(out, items, |out, item| text(out, item));
 }
 
-/// Writes a string; only what JSON demands is escaped.
+/// Writes a string. Escapes only the characters for which JSON requires it.
 pub(crate) fn text(out: &mut String, value: &str) {
     out.push('"');
     for c in value.chars() {

@@ -1,4 +1,4 @@
-//! One connection to a master daemon.
+//! A connection to a master daemon.
 
 use std::fmt::Display;
 use std::io::{self, Read, Write};
@@ -11,71 +11,50 @@ use serde_json::Value;
 use socket2::{Domain, SockAddr, Socket, Type};
 use thiserror::Error;
 
-/// What ends a message; it occurs in no JSON text.
+/// Byte that ends a message. JSON texts don't contain it.
 const END: u8 = 3;
 
-/// How much patience there is with a daemon.
+/// Limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// How long connecting may take.
+    /// Time limit for connecting.
     pub(super) connect: Duration,
-    /// How long an answer may take from the request to its last byte.
+    /// Time limit from the request to the last byte of the answer.
     pub(super) answer: Duration,
-    /// Longer answers are refused.
+    /// Maximum size of an answer.
     pub(super) most_bytes: usize,
 }
 
-/// The largest clusters' answers are a tenth of what is accepted.
+/// Answers of the largest clusters have a tenth of the maximum size.
 const LIMITS: Limits =
     Limits { connect: Duration::from_secs(30), answer: Duration::from_mins(3), most_bytes: 1 << 30 };
 
-/// Why a call failed.
+/// Failed connection or call.
 #[derive(Debug, Error)]
 pub enum LuxiError {
-    /// Nobody listens there.
+    /// Connecting failed, for example because no daemon listens at the socket.
     #[error("cannot connect to {path}: {source}")]
-    Connect {
-        /// The socket.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The connection broke or took too long.
+    Connect { path: PathBuf, source: io::Error },
+    /// The connection broke, or sending took too long.
     #[error("{method}: {source}")]
-    Transfer {
-        /// What was called.
-        method: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// The daemon closed the connection before it had answered.
+    Transfer { method: &'static str, source: io::Error },
+    /// The daemon closed the connection before the answer was complete.
     #[error("{0}: the connection was closed before the answer was complete")]
     CutOff(&'static str),
-    /// The answer did not come, or not to its end, in time.
+    /// The answer was not complete in time.
     #[error("{method}: no complete answer within {limit:?}")]
-    TimedOut {
-        /// What was called.
-        method: &'static str,
-        /// How long it may take.
-        limit: Duration,
-    },
-    /// The answer is longer than any real one.
+    TimedOut { method: &'static str, limit: Duration },
+    /// The answer exceeds the size limit, which no real answer does.
     #[error("{method}: the answer is longer than {limit} bytes")]
     TooLong {
-        /// What was called.
         method: &'static str,
-        /// How long it may be.
+        /// In bytes.
         limit: usize,
     },
-    /// The answer is no message of this protocol.
+    /// The answer isn't a message of this protocol.
     #[error("{method}: the answer cannot be read: {source}")]
-    Malformed {
-        /// What was called.
-        method: &'static str,
-        /// Why.
-        source: serde_json::Error,
-    },
-    /// The daemon refused.
+    Malformed { method: &'static str, source: serde_json::Error },
+    /// The daemon refused the call, with this reason.
     #[error("{}", refusal(.0))]
     Refused(Value),
 }
@@ -87,17 +66,16 @@ struct Answer {
     result: Value,
 }
 
-/// A connection.
+/// A connection to a master daemon.
 #[derive(Debug)]
 pub struct Client {
     stream: UnixStream,
     limits: Limits,
-    /// What was read beyond the last answer.
+    /// Bytes read beyond the last answer.
     ahead: Vec<u8>,
 }
 
 impl Client {
-    /// Connects to the socket at `path`.
     pub fn connect(path: &Path) -> Result<Self, LuxiError> {
         Self::connect_within(path, LIMITS)
     }
@@ -105,7 +83,7 @@ impl Client {
     pub(super) fn connect_within(path: &Path, limits: Limits) -> Result<Self, LuxiError> {
         let connect = || -> io::Result<UnixStream> {
             let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-            // On a Unix socket this bounds the wait for a place in the daemon's queue as well.
+            // On a Unix socket, this also limits the wait for a place in the daemon's queue.
             socket.set_write_timeout(Some(limits.connect))?;
             socket.connect(&SockAddr::unix(path)?)?;
             socket.set_write_timeout(Some(limits.answer))?;
@@ -115,8 +93,8 @@ impl Client {
         Ok(Self { stream, limits, ahead: Vec::new() })
     }
 
-    /// Calls `method` and waits for its result. `arguments` is a JSON list, as a value or as text: a text keeps
-    /// the order of keys.
+    /// Calls `method` and waits for its result. `arguments` is a JSON list, as a value or as text; only a
+    /// text keeps the order of keys.
     pub fn call(
         &mut self,
         method: &'static str,
@@ -132,7 +110,8 @@ impl Client {
         if answer.success { Ok(answer.result) } else { Err(LuxiError::Refused(answer.result)) }
     }
 
-    /// One message, without its end. A daemon that sends a byte now and then does not prolong the wait.
+    /// Reads one message and drops its end byte. A daemon that sends single bytes doesn't extend the time
+    /// limit.
     fn answer(&mut self, method: &'static str) -> Result<Vec<u8>, LuxiError> {
         let transfer = |source| LuxiError::Transfer { method, source };
         let late = || LuxiError::TimedOut { method, limit: self.limits.answer };
@@ -168,7 +147,7 @@ impl Client {
     }
 }
 
-/// The daemon's reason in a person's words, as far as it is one of those it usually gives.
+/// The daemon's reason in readable form. Unknown kinds of reasons are printed as they are.
 fn refusal(reason: &Value) -> String {
     let kinds = [
         ("resolver_error", "ECodeResolver"),

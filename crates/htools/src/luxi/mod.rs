@@ -1,7 +1,7 @@
-//! Ganeti's local protocol: JSON messages over a Unix socket, each ended by one byte (HT-luxi).
+//! LUXI, Ganeti's local protocol: JSON messages over a Unix socket, each ended by one byte (HT-luxi).
 //!
-//! [`Client`] is one connection, [`load`] asks for a whole cluster over one. What else is asked over it is in
-//! the modules of those who ask.
+//! [`Client`] is a connection, and [`load`] queries a whole cluster over one. Other modules have their own
+//! calls.
 
 mod client;
 mod query;
@@ -17,11 +17,11 @@ pub use query::{QueryError, cluster_from};
 use crate::data::ClusterData;
 use crate::options::LuxiSocket;
 
-/// Where the master daemon listens, below the root of a virtual cluster.
+/// Path of the master daemon's socket, relative to the root of a virtual cluster.
 const SOCKET: &str = "/var/run/ganeti/socket/ganeti-query";
 
-/// The socket's path. Without one given, it is that of this machine's cluster, or of the virtual cluster whose
-/// root is given.
+/// Path of the socket. The default is the socket of this machine's cluster or, with `ganeti_root`, of a
+/// virtual cluster.
 pub fn socket_path(socket: &LuxiSocket, ganeti_root: Option<&OsStr>) -> PathBuf {
     match socket {
         LuxiSocket::Path(path) => path.into(),
@@ -33,7 +33,7 @@ pub fn socket_path(socket: &LuxiSocket, ganeti_root: Option<&OsStr>) -> PathBuf 
     }
 }
 
-/// Reads the cluster whose master daemon listens at `path`.
+/// Reads the cluster from the master daemon at `path`.
 pub fn load(path: &Path) -> Result<ClusterData, QueryError> {
     query::load(&mut Client::connect(path)?)
 }

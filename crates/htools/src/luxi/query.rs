@@ -1,4 +1,4 @@
-//! What is asked of the master daemon to know a cluster, and what the answers mean.
+//! Queries to the master daemon that read a cluster, and the parsing of their answers.
 
 use std::fmt;
 
@@ -51,43 +51,34 @@ const INSTANCE_FIELDS: [&str; 14] = [
 
 const GROUP_FIELDS: [&str; 5] = ["uuid", "name", "alloc_policy", "ipolicy", "tags"];
 
-/// Why a cluster could not be read.
+/// Error while reading a cluster.
 #[derive(Debug, Error)]
 pub enum QueryError {
-    /// The daemon did not answer.
     #[error(transparent)]
     Luxi(#[from] LuxiError),
-    /// An answer is not of the form that answers have.
+    /// An answer doesn't have the expected form.
     #[error("{0}")]
     Form(String),
-    /// A value cannot be had, or is not what it should be.
+    /// A value is unavailable or invalid.
     #[error("{owner}{cause}")]
-    Cell {
-        /// What it belongs to.
-        owner: Owner,
-        /// What is wrong.
-        cause: Box<CellError>,
-    },
-    /// A name refers to nothing.
+    Cell { owner: Owner, cause: Box<CellError> },
+    /// A name refers to no record.
     #[error(transparent)]
     Name(#[from] DanglingName),
 }
 
-/// What a bad value belongs to.
+/// The owner of an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A group, a node or an instance whose name cannot be read.
+    /// A group, node or instance whose name cannot be read.
     New(&'static str),
-    /// An attribute of something that has a name.
+    /// An attribute of a named record.
     Attribute {
         /// `Node`, `Group` or `Instance`.
         kind: &'static str,
-        /// The name.
         name: String,
-        /// The attribute.
         attribute: &'static str,
     },
-    /// The cluster.
     Cluster,
 }
 
@@ -103,41 +94,36 @@ impl fmt::Display for Owner {
     }
 }
 
-/// What is wrong with a value.
+/// Error in a value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CellError {
     /// The daemon does not know the field.
     #[error("Unknown field")]
     UnknownField,
-    /// There is nothing to know.
+    /// The field has no value for this record.
     #[error("No data for a field")]
     NoData,
-    /// The daemon could not find out.
+    /// The daemon could not determine the value.
     #[error("Ganeti reports unavailable data")]
     Unavailable,
-    /// The daemon did not ask, since the node is offline.
+    /// The daemon did not query the value because the node is offline.
     #[error("Ganeti reports resource as offline")]
     Offline,
-    /// The status is none of those defined.
+    /// Undefined status.
     #[error("Cannot convert value '{0}', error: Invalid string value for type ResultStatus: {0}")]
     Status(String),
-    /// The value is of another type.
+    /// The value has the wrong type.
     #[error("Cannot convert value '{value}', error: {complaint}")]
-    Value {
-        /// The value.
-        value: String,
-        /// What is wrong with it.
-        complaint: Complaint,
-    },
-    /// A list was expected.
+    Value { value: String, complaint: Complaint },
+    /// The value is not a list.
     #[error("Expecting array, got '{0}'")]
     NotAList(String),
-    /// A key of the cluster's description is missing or wrong.
+    /// A key of the cluster information is missing or invalid.
     #[error("{0}")]
     Key(Complaint),
 }
 
-/// Asks for everything.
+/// Queries nodes, instances, cluster information and groups.
 pub(super) fn load(client: &mut Client) -> Result<ClusterData, QueryError> {
     let mut query = |kind: &str, fields: &[&str]| client.call("Query", &json!([kind, fields, null]));
     let nodes = query("node", &NODE_FIELDS)?;
@@ -147,7 +133,7 @@ pub(super) fn load(client: &mut Client) -> Result<ClusterData, QueryError> {
     cluster_from(&nodes, &instances, &info, &groups)
 }
 
-/// The cluster that the four answers describe.
+/// Builds the cluster from the four answers.
 pub fn cluster_from(
     nodes: &Value,
     instances: &Value,
@@ -164,7 +150,7 @@ pub fn cluster_from(
     Ok(live::assemble(groups, nodes, instances, cluster_info(info)?)?)
 }
 
-/// A row of an answer: a status and a value for each field.
+/// A row of an answer, with a status and a value per field.
 struct Row<'a> {
     fields: &'static [&'static str],
     cells: Vec<(&'a Value, &'a Value)>,
@@ -200,7 +186,7 @@ impl<'a> Row<'a> {
         Ok(Self { fields, cells: pairs })
     }
 
-    /// The value of a field, if it is there.
+    /// Value of a field, if its status is normal.
     fn value(&self, field: &str) -> Result<&'a Value, CellError> {
         let at = self.fields.iter().position(|name| *name == field);
         let Some((status, value)) = at.and_then(|at| self.cells.get(at)) else {
@@ -231,7 +217,7 @@ fn convert<T: for<'t> Json<'t>>(value: &Value) -> Result<T, CellError> {
     from_value(value).map_err(|complaint| CellError::Value { value: excerpt(value), complaint })
 }
 
-/// As much of a value as belongs in a message.
+/// The first 200 characters of a value, for messages.
 fn excerpt(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(200) {
@@ -240,7 +226,7 @@ fn excerpt(value: &Value) -> String {
     }
 }
 
-/// Reads the attributes of one thing; complaints name it.
+/// Reads the attributes of one record. Errors name the record.
 struct Attributes<'a, 'r> {
     kind: &'static str,
     name: &'a str,
@@ -254,7 +240,7 @@ impl<'r> Attributes<'_, 'r> {
     }
 
     fn read<T: for<'t> Json<'t>>(&self, field: &'static str) -> Result<T, QueryError> {
-        // Parameters of nodes go by their own names.
+        // Node parameters appear in errors under their own names.
         let label = match field {
             "ndp/spindle_count" => "spindles",
             "ndp/exclusive_storage" => "exclusive_storage",
@@ -264,7 +250,7 @@ impl<'r> Attributes<'_, 'r> {
         self.row.read(field).map_err(|cause| self.wrong(label, cause))
     }
 
-    /// What may be missing, or anything.
+    /// Reads a value; any error yields the default.
     fn lenient<T: for<'t> Json<'t> + Default>(&self, field: &str) -> T {
         self.row.read(field).unwrap_or_default()
     }
@@ -289,7 +275,8 @@ fn group(row: &Row<'_>) -> Result<Group, QueryError> {
     })
 }
 
-/// A node. One that cannot run instances need not say what it has, and nobody believes it.
+/// Builds a node. Nodes that cannot run instances can omit their resources, and any that they report are
+/// ignored.
 fn node(row: &Row<'_>, groups: &Groups) -> Result<Node, QueryError> {
     let name = row.name("node")?;
     let is = Attributes { kind: "Node", name: &name, row };

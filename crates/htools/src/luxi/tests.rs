@@ -1,4 +1,4 @@
-//! Daemons that behave, and daemons that do not.
+//! Tests with well-behaved and misbehaving daemons.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -16,13 +16,12 @@ const PATIENT: Limits =
     Limits { connect: Duration::from_secs(20), answer: Duration::from_secs(20), most_bytes: 1 << 20 };
 const IMPATIENT: Limits = Limits { answer: Duration::from_millis(150), ..PATIENT };
 
-/// What a daemon does with a message.
+/// A daemon's reply to a message.
 enum Reply {
-    /// Sends these bytes.
     Bytes(Vec<u8>),
-    /// Sends these bytes and closes the connection.
+    /// Sends these bytes, then closes the connection.
     Last(Vec<u8>),
-    /// Sends a byte now and then.
+    /// Sends single bytes with pauses.
     Drip,
 }
 
@@ -55,7 +54,7 @@ impl Daemon {
     }
 }
 
-/// Answers the messages of one connection; none when it is over.
+/// Answers messages of one connection until it's closed.
 fn serve(
     mut stream: UnixStream,
     reply: &mut impl FnMut(&Value) -> Reply,
@@ -89,7 +88,7 @@ fn message(value: &Value) -> Vec<u8> {
     format!("{value}\u{3}").into_bytes()
 }
 
-/// A cell that is as it should be.
+/// Cells with normal status.
 fn cells(values: &[Value]) -> Value {
     values.iter().map(|value| json!([0, value])).collect()
 }
@@ -100,7 +99,7 @@ fn policy() -> Value {
     json!({"minmax": [], "std": spec, "disk-templates": ["drbd"], "vcpu-ratio": 4, "spindle-ratio": 32})
 }
 
-/// Answers to the four questions, by subject.
+/// Answers to the four queries.
 fn answer(question: &Value) -> Value {
     let node = |name: &str| {
         cells(&[
@@ -153,7 +152,7 @@ fn success(result: &Value) -> Reply {
     Reply::Bytes(message(&json!({"success": true, "result": result})))
 }
 
-/// What is said when the answers are changed by `change`, which gets the question and the answer.
+/// Error from answers modified by `change`, which gets the query's subject and the answer.
 fn complaint(change: impl Fn(&str, &mut Value) + Send + 'static) -> String {
     let daemon = Daemon::start(move |question| {
         let mut result = answer(question);
@@ -163,7 +162,7 @@ fn complaint(change: impl Fn(&str, &mut Value) + Send + 'static) -> String {
     load(&daemon.socket()).unwrap_err().to_string()
 }
 
-/// What is said of a daemon that answers the first question like this.
+/// Error from a daemon that replies to the first call like this.
 fn failure(limits: Limits, mut reply: impl FnMut() -> Reply + Send + 'static) -> String {
     let daemon = Daemon::start(move |_| reply());
     let mut client = Client::connect_within(&daemon.socket(), limits).unwrap();
@@ -300,7 +299,7 @@ fn what_dead_nodes_say_does_not_matter() {
                 result["data"][0][at] = json!([4, null]);
             }
             result["data"][0][8] = json!([0, true]);
-            // What is known of disks is less than nothing.
+            // The second node's disk size is unavailable, and counts as 0.
             result["data"][1][4] = json!([3, null]);
         }
         success(&result)

@@ -1,4 +1,4 @@
-//! Asking the nodes' daemons over the network.
+//! Queries to the nodes' daemons over the network.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use cluster::Cluster;
 use super::report::{Collector, NodeReports, Report};
 use crate::http::{Http, HttpError, Limits, SetupError, Trust};
 
-/// Where monitoring daemons listen.
+/// Default port of monitoring daemons.
 pub const PORT: u16 = 1815;
 
-/// A report is small and ready; whoever needs longer is not there.
+/// Reports are small and ready to send. A daemon that needs longer counts as down.
 const LIMITS: Limits =
     Limits { connect: Duration::from_secs(5), total: Duration::from_secs(10), most_bytes: 1 << 24 };
 
-/// So many nodes are asked at the same time. The reference asks one after the other, and with many nodes that do
-/// not answer, that is long.
+/// Number of nodes queried at the same time. The reference queries one after another, which takes long if
+/// many nodes don't answer.
 const AT_ONCE: usize = 64;
 
-/// What came back.
+/// Answers of the daemons.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
-    /// The answers that could be read.
+    /// Valid answers.
     pub reports: Vec<NodeReports>,
-    /// Nodes that did not answer, in order.
+    /// Nodes that did not answer, in node order.
     pub silent: Vec<String>,
 }
 
-/// Asks the daemons of all nodes, offline ones as well, at the nodes' names.
+/// Queries the daemons of all nodes, including offline ones, at the nodes' names.
 pub fn ask(cluster: &Cluster, collector: Collector, port: u16) -> Result<Answers, SetupError> {
     ask_within(cluster, collector, port, LIMITS)
 }
@@ -46,7 +46,7 @@ pub(super) fn ask_within(
     for (node, answer) in cluster.nodes.iter().zip(http.get_all(&urls, AT_ONCE)) {
         match answer {
             Ok(body) => answers.reports.extend(report(&node.name, &body, collector)),
-            // It is there, only what it says is of no use.
+            // The daemon answered, but the answer is unusable.
             Err(HttpError::TooLong(_)) => {}
             Err(_) => answers.silent.push(node.name.clone()),
         }
@@ -54,8 +54,8 @@ pub(super) fn ask_within(
     Ok(answers)
 }
 
-/// What a daemon said, if it can be read. The reference does not look at the name of a report that was asked
-/// for by name.
+/// Parses an answer; `None` if it's invalid. Like the reference, doesn't check the report's name, because the
+/// URL already names the report.
 fn report(node: &str, body: &[u8], collector: Collector) -> Option<NodeReports> {
     let report: Report = serde_json::from_slice(body).ok()?;
     let report = Report { name: collector.name().to_owned(), ..report };

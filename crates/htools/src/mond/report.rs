@@ -1,9 +1,9 @@
-//! What monitoring daemons report.
+//! Reports of monitoring daemons.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Which reports are used; exactly one kind is.
+/// The collector whose reports are used; exactly one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collector {
     /// Loads of nodes.
@@ -13,7 +13,7 @@ pub enum Collector {
 }
 
 impl Collector {
-    /// The name that its reports carry.
+    /// Name of the collector in its reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu-avg-load",
@@ -22,36 +22,31 @@ impl Collector {
     }
 }
 
-/// Everything that one node's daemon answered.
+/// All reports of a node's daemon.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeReports {
-    /// The node's full name.
+    /// Full name of the node.
     pub node: String,
-    /// Its reports.
     pub reports: Vec<Report>,
 }
 
-/// What a report is about.
+/// Subject of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Category {
-    /// An instance.
     Instance,
-    /// Storage.
     Storage,
-    /// A daemon.
     Daemon,
-    /// The hypervisor.
     Hypervisor,
 }
 
-/// How a report came about.
+/// Type of a report's data: measurements or a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "i64")]
 pub enum Kind {
-    /// Measured.
+    /// Measured values.
     Performance,
-    /// Judged.
+    /// A verdict.
     Status,
 }
 
@@ -67,23 +62,21 @@ impl TryFrom<i64> for Kind {
     }
 }
 
-/// One report.
+/// Report of a collector.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
-    /// The collector that made it.
+    /// Name of the collector.
     pub name: String,
-    /// That collector's version.
+    /// Version of the collector.
     pub version: String,
     /// Version of the data's format.
     pub format_version: i64,
-    /// When it was made.
+    /// Time of the report, as the daemon gives it.
     pub timestamp: i64,
-    /// What it is about.
     #[serde(default)]
     pub category: Option<Category>,
-    /// How it came about.
     pub kind: Kind,
-    /// What it says; read when it is used.
+    /// The collector's data, parsed when it's used.
     pub data: Value,
 }

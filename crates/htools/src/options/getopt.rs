@@ -1,4 +1,4 @@
-//! The syntax of command lines, in the GNU manner and with the reference's messages.
+//! Command-line syntax in the GNU style, with the reference's messages.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -7,13 +7,13 @@ use super::help;
 use super::program::Program;
 use super::table::{Argument, Flag, flags};
 
-/// A command line taken apart.
+/// A parsed command line.
 pub(super) struct Line {
     /// Options with their arguments, in order.
     pub(super) flags: Vec<(&'static Flag, Option<String>)>,
-    /// What is no option, in order.
+    /// Arguments that are not options, in order.
     pub(super) positional: Vec<String>,
-    /// What is wrong, one line each; unknown options come last.
+    /// Error messages, one line each. Unknown options come last.
     pub(super) errors: String,
 }
 
@@ -55,7 +55,7 @@ impl Scanner {
         let shown = format!("--{name}");
         let exact: Vec<_> = self.known.iter().copied().filter(|f| f.long == name).collect();
         let matches = if exact.is_empty() {
-            // Our own options must not take away what the reference takes for a unique prefix.
+            // Our own options must not make a prefix ambiguous that the reference accepts.
             self.known.iter().copied().filter(|f| !f.own && f.long.starts_with(name)).collect()
         } else {
             exact
@@ -95,7 +95,7 @@ impl Scanner {
         }
     }
 
-    /// What follows a short option without argument is read as if it had a dash of its own; so `-v-` ends the
+    /// The text after a short option without an argument is read as if it had its own dash, so `-v-` ends the
     /// options.
     fn cluster(&mut self, following: Option<String>) {
         if let Some(following) = following {
@@ -103,7 +103,7 @@ impl Scanner {
         }
     }
 
-    /// The argument is the next word, whatever it looks like.
+    /// Takes the next word as the argument, even if it looks like an option.
     fn separate(&mut self, flag: &'static Flag, shown: &str, what: &str) {
         match self.rest.pop_front() {
             Some(value) => self.line.flags.push((flag, Some(value))),

@@ -1,33 +1,34 @@
-//! What the table of options looks like on paper.
+//! Help texts derived from the table of options.
 
 use std::fmt::Write;
 
 use super::program::Program;
 use super::table::{Argument, Flag, flags};
 
-/// Columns of a screen.
+/// Width of a screen, in columns.
 const COLUMNS: usize = 80;
 
-/// Columns of the longest names that a description stands beside. It stands below longer ones.
+/// Maximum width of an option's names, in columns, for a description on the same line. Descriptions of wider
+/// options start on the next line.
 const LONGEST_NAMES: usize = 38;
 
-/// Which version of what this is; also what jobs say about where they come from.
+/// Product and version, also used as the origin of jobs.
 pub fn version_text() -> String {
     format!("(allotment) version {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// The version, on a line of its own.
+/// Name and version, as a line.
 fn version_line(program: Program) -> String {
     format!("{} {}\n", program.name(), version_text())
 }
 
-/// The answer to `--version`.
+/// Output of `--version`.
 pub(super) fn version(program: Program) -> String {
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     format!("{}running on {os} {arch}\n", version_line(program))
 }
 
-/// The answer to `--help`.
+/// Output of `--help`.
 pub(super) fn usage(program: Program) -> String {
     let (own, common): (Vec<_>, Vec<_>) = flags(program).partition(|f| f.own);
     let mut out = version_line(program);
@@ -39,22 +40,20 @@ pub(super) fn usage(program: Program) -> String {
     out
 }
 
-/// An option as other forms of help show it.
+/// An option, for other forms of help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionHelp {
-    /// Its letter, if it has one.
     pub short: Option<char>,
-    /// Its name, without dashes.
+    /// Name without dashes.
     pub long: &'static str,
-    /// What its value is called, if it takes one.
+    /// Placeholder of the value; `None` if it takes none.
     pub value: Option<&'static str>,
-    /// The value may be left out.
+    /// Whether the value can be omitted.
     pub optional_value: bool,
-    /// What it does.
     pub help: &'static str,
 }
 
-/// The options of a program, in the order of its help.
+/// Options of a program, in the order of its help.
 pub fn described(program: Program) -> Vec<OptionHelp> {
     let described = |flag: &Flag| OptionHelp {
         short: flag.short,
@@ -69,7 +68,7 @@ pub fn described(program: Program) -> Vec<OptionHelp> {
     flags(program).map(described).collect()
 }
 
-/// Options with their descriptions, which are broken between words to fit a screen.
+/// Options with descriptions that are wrapped to fit a screen.
 fn screen(flags: &[&Flag]) -> String {
     let short_width = flags.iter().map(|flag| short_form(flag).len()).max().unwrap_or(0);
     let names =
@@ -91,7 +90,7 @@ fn screen(flags: &[&Flag]) -> String {
     out
 }
 
-/// Lines of at most so many columns, broken between words.
+/// Wraps text between words into lines of at most `columns` columns.
 fn broken(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -136,7 +135,7 @@ fn long_form(flag: &Flag) -> String {
     }
 }
 
-/// The answer to `--help-completion`.
+/// Output of `--help-completion`.
 pub(super) fn completion(program: Program) -> String {
     let mut out = String::new();
     for flag in flags(program) {

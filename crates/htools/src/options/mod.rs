@@ -1,7 +1,7 @@
 //! The command line (HT-options).
 //!
-//! One table (module `table`) says which options there are; the parser, the checks of values, `--help` and
-//! `--help-completion` all come from it.
+//! One table (module `table`) defines all options. The parser, value checks, `--help` and `--help-completion`
+//! are derived from it.
 
 mod getopt;
 mod help;
@@ -18,12 +18,10 @@ pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority,
 
 use crate::io::{FAILURE, Io, SUCCESS, USAGE};
 
-/// The program ends before it has begun: what to print, and how to exit.
+/// Early end of a program: its output and exit status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// For standard output.
     pub stdout: String,
-    /// For standard error.
     pub stderr: String,
     /// Exit status.
     pub status: u8,
@@ -39,15 +37,19 @@ impl Stop {
     }
 }
 
-/// Reads a command line (without the program's name).
+/// Parses a command line without the program's name.
 ///
-/// Mistakes in syntax come first, then mistakes in values, then requests for help, then arguments where none
-/// are taken. The arguments of `hail` and `hscan` are theirs to check.
+/// Errors in syntax come first, then errors in values, then requests for help, then surplus arguments. `hail`
+/// and `hscan` check their arguments themselves.
+///
+/// # Errors
+///
+/// The program must end with the output and exit status of [`Stop`], which includes requests for help.
 pub fn parse(program: Program, args: &[String]) -> Result<Options, Stop> {
     parse_beside(Options::default(), program, args)
 }
 
-/// As [`parse`], with these values for options that are not given.
+/// Like [`parse`], with `defaults` for options that are not given.
 pub fn parse_beside(defaults: Options, program: Program, args: &[String]) -> Result<Options, Stop> {
     let line = getopt::scan(program, args);
     if !line.errors.is_empty() {
@@ -89,7 +91,7 @@ pub fn parse_beside(defaults: Options, program: Program, args: &[String]) -> Res
 mod tests;
 
 impl Stop {
-    /// Prints it; returns the exit status.
+    /// Prints the output and returns the exit status.
     pub fn print(&self, io: &mut Io<'_>) -> u8 {
         let printed = io.out.write_all(self.stdout.as_bytes()).and(io.err.write_all(self.stderr.as_bytes()));
         if printed.is_ok() { self.status } else { FAILURE }

@@ -1,30 +1,30 @@
-//! The programs and their names.
+//! Programs and their names.
 
-/// The programs; which one runs follows from the name under which it is called.
+/// A program, selected by the name under which the binary is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Program {
-    /// Answers one allocation request.
+    /// Answers an allocation request.
     Hail,
-    /// Repairs what is broken.
+    /// Repairs broken instances.
     Harep,
     /// Balances a group.
     Hbal,
-    /// Says whether balancing is needed.
+    /// Reports whether balancing is needed.
     Hcheck,
     /// Describes a cluster.
     Hinfo,
-    /// Groups nodes that may be rebooted together.
+    /// Groups nodes that can be rebooted together.
     Hroller,
     /// Saves the state of clusters.
     Hscan,
-    /// Says how many instances fit.
+    /// Computes how many instances fit.
     Hspace,
-    /// Finds nodes that may be switched off.
+    /// Finds nodes that can be powered off.
     Hsqueeze,
 }
 
 impl Program {
-    /// All programs, by name.
+    /// All programs in alphabetical order.
     pub const ALL: [Self; 9] = [
         Self::Hail,
         Self::Harep,
@@ -37,7 +37,6 @@ impl Program {
         Self::Hsqueeze,
     ];
 
-    /// The name of the program.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hail => "hail",
@@ -52,7 +51,7 @@ impl Program {
         }
     }
 
-    /// The program of that name, in whatever case.
+    /// The program with this name, ignoring case.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.name() == name.to_lowercase())
     }

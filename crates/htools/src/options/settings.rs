@@ -1,4 +1,4 @@
-//! What command lines may say, and what holds where they say nothing.
+//! Values of all command-line options, and their defaults.
 
 use std::time::Duration;
 
@@ -9,165 +9,167 @@ use placement::deep::CopyLimit;
 
 use super::values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority};
 
-/// Everything that a command line may say; one field per option, whichever program has it.
+/// Values of all options, one field per option, even if only some programs accept it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// `--print-nodes`: print tables of nodes, with these fields.
+    /// `--print-nodes`: print tables of nodes with these fields.
     pub print_nodes: Option<FieldSelection>,
     /// `--print-instances`: print tables of instances.
     pub print_instances: bool,
-    /// `--save`: write states to files whose names begin like this.
+    /// `--save`: prefix of the files that states are written to.
     pub save: Option<String>,
-    /// `--print-commands`: where to print commands.
+    /// `--print-commands`: destination of commands.
     pub print_commands: Option<PrintCommands>,
-    /// `--text-data`: the file to read.
+    /// `--text-data`: file to read the cluster from.
     pub text_data: Option<String>,
-    /// `--master`: the address to ask.
+    /// `--master`: address of the remote API.
     pub master: Option<String>,
-    /// `--luxi`: the socket to ask.
+    /// `--luxi`: socket of the master daemon.
     pub luxi: Option<LuxiSocket>,
-    /// `--ialloc-src`: the allocation request to read.
+    /// `--ialloc-src`: allocation request to read the cluster from.
     pub ialloc_src: Option<String>,
-    /// `--simulate`: clusters to make up, in the order given.
+    /// `--simulate`: specifications of simulated groups, in the order given.
     pub simulate: Vec<String>,
-    /// How much to say: 1, one more for each `--verbose` and one less for each `--quiet`.
+    /// Verbosity: 1, plus one for each `--verbose`, minus one for each `--quiet`.
     pub verbosity: i64,
-    /// `--offline`: nodes to take for offline; the last given first, as the reference lists them.
+    /// `--offline`: nodes to mark offline. The last one given comes first, as in the reference's list.
     pub offline: Vec<String>,
     /// `--exec`: run the jobs.
     pub exec: bool,
     /// `--first-job-group`: print or run only the first set of jobs.
     pub first_job_group: bool,
-    /// `--reason`: why jobs are run.
+    /// `--reason`: reason of jobs.
     pub reason: Option<String>,
-    /// `--priority`: of jobs.
+    /// `--priority`: priority of jobs.
     pub priority: Option<Priority>,
     /// `--group`: name or UUID of the group to work on.
     pub group: Option<String>,
-    /// `--max-length`: at most so many moves or allocations; negative for no limit.
+    /// `--max-length`: maximum number of moves or allocations; negative for no limit.
     pub max_length: i64,
-    /// `--min-score`: what is this close to the optimum is balanced.
+    /// `--min-score`: distance from the optimal score within which a group counts as balanced.
     pub min_score: f64,
-    /// `--min-gain`: stop when a step gains less.
+    /// `--min-gain`: minimum gain of a step; see `min_gain_limit`.
     pub min_gain: f64,
-    /// `--min-gain-limit`: look at gains only below this score.
+    /// `--min-gain-limit`: a score; above it, any gain is enough.
     pub min_gain_limit: f64,
-    /// `--max-cpu`: allowed ratio of virtual to physical CPUs, instead of the policy's.
+    /// `--max-cpu`: limit of virtual CPUs per physical CPU, instead of the policy's.
     pub max_cpu: Option<f64>,
     /// `--min-disk`: share of each node's disk to keep free.
     pub min_disk: f64,
     /// `--evac-mode`: move instances only off offline nodes.
     pub evac_mode: bool,
-    /// `--restricted-migration`: never migrate before replacing the primary.
+    /// `--restricted-migration`: no moves that migrate a running instance twice or off a healthy node.
     pub restricted_migration: bool,
-    /// `--no-disk-moves`: move no data.
+    /// `--no-disk-moves`: never copy disks.
     pub no_disk_moves: bool,
-    /// `--no-instance-moves`: keep primaries where they are.
+    /// `--no-instance-moves`: never change primaries.
     pub no_instance_moves: bool,
-    /// `--select-instances`: move only these.
+    /// `--select-instances`: move only these; empty for all.
     pub select_instances: Vec<String>,
-    /// `--exclude-instances`: do not move these.
+    /// `--exclude-instances`: never move these.
     pub exclude_instances: Vec<String>,
-    /// `--exclusion-tags`: prefixes of tags that keep instances apart.
+    /// `--exclusion-tags`: prefixes of tags that keep instances on different nodes, without the colon.
     pub exclusion_tags: Vec<String>,
-    /// `--ignore-soft-errors`: accept worse violations of policies that are violated already.
+    /// `--ignore-soft-errors`: ignore exclusion tags, policy ratios, minimum free disk and N+1 of target
+    /// nodes.
     pub ignore_soft_errors: bool,
-    /// `--dynu-file`: file with the utilisation of instances.
+    /// `--dynu-file`: file with the utilization of instances.
     pub dynu_file: Option<String>,
-    /// `--ignore-dynu`: assume no utilisation at all.
+    /// `--ignore-dynu`: set all utilization to 0.
     pub ignore_dynu: bool,
-    /// `--mond`: use loads that monitoring daemons measure.
+    /// `--mond`: use loads measured by monitoring daemons.
     pub mond: bool,
     /// `--mond-data`: file with the daemons' answers.
     pub mond_data: Option<String>,
-    /// `--mond-xen`: use loads that Xen measures.
+    /// `--mond-xen`: use loads of instances measured by Xen.
     pub mond_xen: bool,
-    /// `--exit-on-missing-mond-data`: do not go on without loads.
+    /// `--exit-on-missing-mond-data`: fail if measured loads are incomplete.
     pub exit_on_missing_mond_data: bool,
-    /// `--static-kvm-node-memory`: memory that the system of a KVM node uses, MiB; not positive for what is
-    /// reported.
+    /// `--static-kvm-node-memory`: system memory of KVM nodes, MiB. Values of 0 or less keep the reported
+    /// memory.
     pub static_kvm_node_memory: i64,
-    /// `--restrict-allocation-to`: use only these nodes.
+    /// `--restrict-allocation-to`: allocate only on these nodes.
     pub restrict_allocation_to: Option<Vec<String>>,
-    /// `--no-capacity-checks`: do not look at the redundancy of the whole cluster.
+    /// `--no-capacity-checks`: skip the N+1 check of the whole cluster.
     pub no_capacity_checks: bool,
     /// `--machine-readable`: print keys and values.
     pub machine_readable: bool,
-    /// `--no-simulation`: do not try to balance.
+    /// `--no-simulation`: don't simulate balancing.
     pub no_simulation: bool,
-    /// `--disk-template`: of instances to place.
+    /// `--disk-template`: disk template of instances to allocate.
     pub disk_template: Option<DiskTemplate>,
-    /// `--spindle-use`: of instances to place.
+    /// `--spindle-use`: spindle use of instances to allocate.
     pub spindle_use: Option<i64>,
-    /// `--standard-alloc`: shape of instances to place.
+    /// `--standard-alloc`: shape of instances in standard allocation.
     pub standard_alloc: Option<AllocSpec>,
-    /// `--tiered-alloc`: shape of the first instances to place.
+    /// `--tiered-alloc`: shape of the first instances in tiered allocation.
     pub tiered_alloc: Option<AllocSpec>,
-    /// `--independent-groups`: look at each group's redundancy alone.
+    /// `--independent-groups`: judge the redundancy of each group separately.
     pub independent_groups: bool,
-    /// `--accept-existing-errors`: go on where redundancy is lost already.
+    /// `--accept-existing-errors`: continue if redundancy is already lost.
     pub accept_existing_errors: bool,
     /// `--no-headers`: print results only.
     pub no_headers: bool,
-    /// `--node-tags`: only nodes with one of these tags.
+    /// `--node-tags`: use only nodes with one of these tags.
     pub node_tags: Option<Vec<String>>,
-    /// `--one-step-only`: only the first group of nodes.
+    /// `--one-step-only`: print only the first group of nodes.
     pub one_step_only: bool,
-    /// `--print-moves`: print where instances go.
+    /// `--print-moves`: print the moves of instances.
     pub print_moves: bool,
-    /// `--full-evacuation`: take secondaries away as well.
+    /// `--full-evacuation`: also move secondaries away.
     pub full_evacuation: bool,
-    /// `--offline-maintenance`: instances are shut down.
+    /// `--offline-maintenance`: instances are stopped during maintenance, so they don't move.
     pub offline_maintenance: bool,
-    /// `--skip-non-redundant`: leave nodes with instances that cannot move alone.
+    /// `--skip-non-redundant`: leave out nodes with primaries that have no secondary.
     pub skip_non_redundant: bool,
-    /// `--ignore-non-redundant`: instances that cannot move do not matter.
+    /// `--ignore-non-redundant`: don't move instances that have no secondary.
     pub ignore_non_redundant: bool,
-    /// `--force`: go on without the master node.
+    /// `--force`: continue if no node is the master.
     pub force: bool,
-    /// `--minimal-resources`: free resources to keep, in standard instances.
+    /// `--minimal-resources`: capacity below which nodes are powered on, in standard instances per node.
     pub minimal_resources: f64,
-    /// `--target-resources`: free resources to provide, in standard instances.
+    /// `--target-resources`: capacity that remains after powering nodes on or off, in standard instances per
+    /// node.
     pub target_resources: f64,
-    /// `--output-dir`: where files go.
+    /// `--output-dir`: directory for files.
     pub output_dir: String,
-    /// `--job-delay`: seconds to wait before a job starts.
+    /// `--job-delay`: delay before a repair starts, in seconds.
     pub job_delay: f64,
     /// `--dry-run`: change nothing.
     pub dry_run: bool,
-    /// `--version`: print the version and stop.
+    /// `--version`: print the version and exit.
     pub version: bool,
-    /// `--help`: print help and stop.
+    /// `--help`: print help and exit.
     pub help: bool,
-    /// `--help-completion`: print a list of options and stop.
+    /// `--help-completion`: print a list of options and exit.
     pub help_completion: bool,
-    /// `--explain` (Allotment's own): say why.
+    /// `--explain` (Allotment's own): print reasons of decisions.
     pub explain: bool,
     /// `--json` (Allotment's own): print results as JSON.
     pub json: bool,
-    /// `--n1-initial` (Allotment's own): which nodes count as failing N+1 at first.
+    /// `--n1-initial` (Allotment's own): rule for nodes that fail N+1 at load.
     pub n1_initial: InitialN1,
-    /// `--rapi-ca` (Allotment's own): authorities that a remote API's certificate must be signed by.
+    /// `--rapi-ca` (Allotment's own): file of authorities that must have signed the remote API's certificate.
     pub rapi_ca: Option<String>,
-    /// `--mond-port` (Allotment's own): where monitoring daemons listen.
+    /// `--mond-port` (Allotment's own): port of monitoring daemons.
     pub mond_port: u16,
-    /// `--repair-only` (Allotment's own): end violations, and do not balance.
+    /// `--repair-only` (Allotment's own): end violations instead of balancing.
     pub repair_only: bool,
-    /// `--ignore-offline` (Allotment's own): do not want room on offline nodes.
+    /// `--ignore-offline` (Allotment's own): require no capacity on offline nodes.
     pub ignore_offline: bool,
-    /// `--threads` (Allotment's own): how many to use; 0 for one per core.
+    /// `--threads` (Allotment's own): number of threads; 0 for one per core.
     pub threads: usize,
-    /// `--search` (Allotment's own): how hard to look for a decision.
+    /// `--search` (Allotment's own): search method.
     pub search: Search,
-    /// `--search-time` (Allotment's own): how long a deep search may take.
+    /// `--search-time` (Allotment's own): duration of a deep search.
     pub search_time: Option<Duration>,
-    /// `--search-rounds` (Allotment's own): how many rounds a deep search has.
+    /// `--search-rounds` (Allotment's own): number of rounds of a deep search.
     pub search_rounds: Option<usize>,
-    /// `--search-seed` (Allotment's own): where the random numbers of a deep search start.
+    /// `--search-seed` (Allotment's own): seed of a deep search's random numbers.
     pub search_seed: u64,
-    /// `--max-copies` (Allotment's own): how often a deep search may copy disks.
+    /// `--max-copies` (Allotment's own): limit on disk copies in a deep search.
     pub max_copies: CopyLimit,
-    /// What is no option.
+    /// Arguments that are not options.
     pub positional: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Which options there are.
+//! The table of all options.
 
 use super::program::Program::{self, Hail, Hbal, Hcheck, Hinfo, Hroller, Hscan, Hspace, Hsqueeze};
 use super::settings::Options;
@@ -49,14 +49,14 @@ mod data;
 mod moves;
 mod others;
 
-/// What follows an option.
+/// Argument of an option.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// Nothing.
+    /// No argument.
     None,
-    /// A value, attached or as the next word.
+    /// A required value, attached or as the next word.
     Required(&'static str),
-    /// A value, but only if it is attached.
+    /// An optional value, which must be attached.
     Optional(&'static str),
 }
 
@@ -65,16 +65,16 @@ pub(super) struct Flag {
     pub(super) short: Option<char>,
     pub(super) long: &'static str,
     pub(super) argument: Argument,
-    /// What the value is, in the words of `--help-completion`.
+    /// Kind of value, in the notation of `--help-completion`.
     pub(super) completion: &'static str,
     programs: &'static [Program],
-    /// Allotment's own; known by its full name only.
+    /// Whether it's Allotment's own option, which cannot be abbreviated.
     pub(super) own: bool,
     pub(super) help: &'static str,
     pub(super) effect: fn(&mut Options, Option<&str>) -> Done,
 }
 
-/// The options of a program, in the order in which they are shown.
+/// Options of a program, in the order of its help.
 pub(super) fn flags(program: Program) -> impl Iterator<Item = &'static Flag> {
     let tables = [data::FLAGS, moves::FLAGS, others::FLAGS, STANDARD, OWN];
     tables.into_iter().flatten().filter(move |f| f.programs.contains(&program))
@@ -118,10 +118,10 @@ const fn number(name: &'static str) -> (Argument, &'static str) {
     (Required(name), "float")
 }
 
-/// Programs that read a cluster from anywhere.
+/// Programs that read a cluster from any source.
 const READERS: &[Program] = &[Hbal, Hspace, Hcheck, Hinfo, Hroller];
 
-/// What every program understands.
+/// Options of all programs.
 static STANDARD: &[Flag] = &[
     option(Some('V'), "version", NOTHING, &Program::ALL, "print the version and stop", on!(version)),
     option(Some('h'), "help", NOTHING, &Program::ALL, "print this help and stop", on!(help)),
@@ -135,7 +135,7 @@ static STANDARD: &[Flag] = &[
     ),
 ];
 
-/// Allotment's own.
+/// Allotment's own options.
 static OWN: &[Flag] = &[
     own("explain", NOTHING, &[Hail, Hbal], "say on standard error why this was decided", on!(explain)),
     own("json", NOTHING, &[Hbal, Hcheck, Hroller], "print the result as JSON", on!(json)),
@@ -175,7 +175,8 @@ static OWN: &[Flag] = &[
         "want no room on offline nodes; without this, one that reports no memory makes every cluster too full",
         on!(ignore_offline),
     ),
-    // The reference's other programs have it; of its own, `hcheck` would not know it by abbreviations.
+    // The reference's other programs have this option. It's our own for `hcheck`, so `hcheck` doesn't accept
+    // abbreviations of it.
     own(
         "static-kvm-node-memory",
         (Required("N"), "integer"),

@@ -1,4 +1,4 @@
-//! Command lines: what is understood, and what is refused.
+//! Accepted and rejected command lines.
 
 use cluster::InitialN1;
 use placement::Search;

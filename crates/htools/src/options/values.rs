@@ -1,4 +1,4 @@
-//! Values of options, and what may be wrong with them.
+//! Values of options, and errors in them.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use thiserror::Error;
 use crate::number::{NumberError, read_float, read_int};
 use crate::units::{self, UnitError};
 
-/// Which columns a table of nodes has.
+/// Columns of a table of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum FieldSelection {
-    /// The usual ones.
+    /// The default columns.
     #[default]
     Default,
-    /// The usual ones, then these (`+a,b`).
+    /// The default columns, then these (`+a,b`).
     DefaultAnd(Vec<String>),
-    /// These.
+    /// Only these columns.
     Only(Vec<String>),
 }
 
 impl FieldSelection {
-    /// Reads the argument of `--print-nodes`; none, or an empty one, means the usual columns.
+    /// Parses the argument of `--print-nodes`. A missing or empty argument selects the default columns.
     pub fn from_argument(argument: Option<&str>) -> Self {
         match argument {
             None | Some("") => Self::Default,
@@ -35,114 +35,100 @@ impl FieldSelection {
     }
 }
 
-/// Where commands go.
+/// Destination of commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PrintCommands {
-    /// To standard output, after the results.
+    /// Standard output, after the results.
     Stdout,
-    /// To a file.
+    /// A file, by path.
     File(String),
 }
 
-/// The socket of the master daemon.
+/// Socket of the master daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LuxiSocket {
-    /// Where it usually is.
+    /// The path that Ganeti uses by default.
     Default,
-    /// Somewhere else.
+    /// A given path.
     Path(String),
 }
 
 /// Priority of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// After others.
+    /// Runs after jobs with other priorities.
     Low,
-    /// As usual.
     Normal,
-    /// Before others.
+    /// Runs before jobs with other priorities.
     High,
 }
 
-/// The shape of instances to place.
+/// Shape of instances to allocate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocSpec {
-    /// Disk, MiB.
+    /// MiB.
     pub disk: i64,
-    /// Memory, MiB.
+    /// MiB.
     pub memory: i64,
     /// Virtual CPUs.
     pub cpus: i64,
-    /// Spindles.
+    /// 1 if omitted.
     pub spindles: i64,
 }
 
-/// What is wrong with an option's value.
+/// Error in an option's value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ValueError {
-    /// Not a number.
     #[error(transparent)]
     Number(#[from] NumberError),
-    /// Not a positive ratio.
     #[error("Invalid value of the max-cpu ratio, expected >0")]
     MaxCpu,
-    /// A negative number.
     #[error("Invalid value of the spindle-use (expected >= 0)")]
     SpindleUse,
     /// Neither yes nor no.
     #[error("Invalid choice '{0}', pass one of 'yes' or 'no'")]
     Choice(String),
-    /// No such priority.
     #[error("Unknown priority '{0}'")]
     Priority(String),
-    /// No such template.
     #[error("Invalid string value for type DiskTemplate: {0:?}")]
     DiskTemplate(String),
-    /// A shape with too few or too many elements.
+    /// A shape has too few or too many elements.
     #[error("Invalid {kind} specification: '{text}', expected disk,ram,cpu")]
     SpecElements {
-        /// Which shape.
+        /// `standard` or `tiered`.
         kind: &'static str,
-        /// The text.
         text: String,
     },
-    /// A size in a shape.
+    /// Invalid size in a shape.
     #[error("{what}: {error}")]
     SpecSize {
-        /// Which size.
+        /// Name of the size.
         what: String,
-        /// Why.
         error: UnitError,
     },
-    /// No such rule.
     #[error("Unknown rule for --n1-initial '{0}', pass one of 'reported' or 'recorded'")]
     InitialN1(String),
-    /// Not a way to search.
     #[error("Unknown search '{0}', pass one of 'exact' or 'deep'")]
     Search(String),
-    /// Not a time that a search can take.
+    /// Not a positive number of seconds.
     #[error("search time: expected seconds above 0, not '{0}'")]
     SearchTime(String),
-    /// Not a number of rounds.
+    /// Not a number of rounds, which is at least 1.
     #[error("rounds of the search: expected 1 or more, not '{0}'")]
     SearchRounds(String),
-    /// Not a seed.
     #[error("seed of the search: expected 0 or more, not '{0}'")]
     SearchSeed(String),
-    /// Not a number of copies.
     #[error("number of copies: expected 0 or more, or usual, not '{0}'")]
     MaxCopies(String),
-    /// Not a number of threads.
     #[error("number of threads: expected 0 or more, not '{0}'")]
     Threads(String),
-    /// Not a port.
     #[error("port of monitoring daemons: expected 1 to 65535, not '{0}'")]
     Port(String),
 }
 
 pub(super) type Done = Result<(), ValueError>;
 
-/// A comma-separated list; an empty text is an empty list.
+/// Splits a comma-separated list. An empty text is an empty list.
 pub(super) fn list(text: &str) -> Vec<String> {
     if text.is_empty() { Vec::new() } else { text.split(',').map(str::to_owned).collect() }
 }

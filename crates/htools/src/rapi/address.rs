@@ -2,21 +2,21 @@
 
 use std::path::PathBuf;
 
-/// Where the API's default port is.
+/// Default port of the remote API.
 const PORT: u16 = 5080;
 
 /// An address as given to `-m`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
-    /// `file://DIRECTORY`: the documents are files.
+    /// `file://DIRECTORY`: the documents are files in a directory.
     Directory(PathBuf),
-    /// What the paths of documents are appended to.
+    /// Base URL of the documents.
     Server(String),
 }
 
 impl Address {
-    /// Reads an address. One without a colon is a host; one with a colon is used as it is, and without a scheme
-    /// it is not encrypted.
+    /// Parses an address. Without a colon, it's a host name. With a colon, it's used as it is, and without a
+    /// scheme the connection isn't encrypted.
     pub(super) fn parse(address: &str) -> Self {
         if let Some(directory) = address.strip_prefix("file://") {
             Self::Directory(directory.into())
@@ -27,7 +27,7 @@ impl Address {
         }
     }
 
-    /// Whether the server proves who it is.
+    /// Whether the connection uses TLS, so that the server's certificate can be verified.
     pub(super) fn has_tls(&self) -> bool {
         match self {
             Self::Directory(_) => false,
@@ -38,8 +38,8 @@ impl Address {
     }
 }
 
-/// Where the part after the scheme starts. What stands before `://` is a scheme only if it looks like one: a password
-/// may hold the same characters.
+/// Position after the scheme. Text before `://` only counts as a scheme if it looks like one, because a
+/// password can contain the same characters.
 fn after_scheme(address: &str) -> usize {
     let scheme = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -48,10 +48,10 @@ fn after_scheme(address: &str) -> usize {
     address.find("://").filter(|at| scheme(&address[..*at])).map_or(0, |at| at + 3)
 }
 
-/// An address without the password in it, for people and for names of files.
+/// Removes the password from an address, for messages and file names.
 ///
-/// Everything up to the last `@` counts as user and password, whatever characters they have: a password that was not
-/// encoded may hold a slash, and it is better to show too little than too much.
+/// All text up to the last `@` counts as user and password. An unencoded password can contain a slash, and
+/// it's better to hide too much than too little.
 pub fn without_password(address: &str) -> String {
     let start = after_scheme(address);
     let Some(at) = address[start..].rfind('@') else { return address.to_owned() };

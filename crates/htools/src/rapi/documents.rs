@@ -1,4 +1,4 @@
-//! From the four documents to a cluster.
+//! Parsing of the four documents that describe a cluster.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::json::{
 };
 use crate::live::{self, DanglingName, Groups, Info, Nodes};
 
-/// The group of nodes that do not say theirs.
+/// Group of nodes without a group.
 const NO_GROUP: &str = "00000000-0000-0000-0000-000000000000";
 
-/// The documents as they arrived.
+/// Documents as received.
 #[derive(Clone, Debug, Default)]
 pub struct Documents {
     /// `/2/groups?bulk=1`
@@ -28,44 +28,33 @@ pub struct Documents {
     pub info: Vec<u8>,
 }
 
-/// What is wrong with the documents.
+/// Error in a document.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DocumentError {
-    /// A document is not JSON, or not of the kind that it should be.
+    /// A document isn't JSON, or not of the expected type.
     #[error("Parsing {kind}: {reason}")]
-    Document {
-        /// What it describes.
-        kind: &'static str,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A value is missing or is not what it should be.
+    Document { kind: &'static str, reason: String },
+    /// A value is missing or invalid.
     #[error("{owner}{}", complaint.printed())]
-    Value {
-        /// What the value belongs to.
-        owner: Owner,
-        /// What is wrong with it.
-        complaint: Complaint,
-    },
-    /// A name refers to nothing.
+    Value { owner: Owner, complaint: Complaint },
+    /// A name refers to no record.
     #[error(transparent)]
     Name(#[from] DanglingName),
 }
 
-/// What a bad value belongs to.
+/// The owner of an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A group, a node or an instance whose name cannot be read.
+    /// A group, node or instance whose name cannot be read.
     New(&'static str),
-    /// The group of that name.
+    /// A group, by name.
     Group(String),
-    /// The node of that name.
+    /// A node, by name.
     Node(String),
-    /// The instance of that name.
+    /// An instance, by name.
     Instance(String),
-    /// The cluster.
     Cluster,
-    /// The reference does not say.
+    /// Omitted from the text, like in the reference.
     Unnamed,
 }
 
@@ -83,7 +72,7 @@ impl fmt::Display for Owner {
 }
 
 json_record!(
-    /// A group as it is written. Its networks are not read, as with the reference.
+    /// A group as written. Its networks are ignored, like in the reference.
     RawGroup<'t>, Complaint::Kind("JSObject"), {
         "name" => name: Cow<'t, str>,
         "uuid" => uuid: Cow<'t, str>,
@@ -94,7 +83,7 @@ json_record!(
 );
 
 json_record!(
-    /// A node as it is written.
+    /// A node as written.
     RawNode<'t>, Complaint::Kind("JSObject"), {
         "name" => name: Cow<'t, str>,
         "offline" => offline: bool,
@@ -116,7 +105,7 @@ json_record!(
 );
 
 json_record!(
-    /// A node's parameters as they are written.
+    /// A node's parameters as written.
     RawParameters, Complaint::NotObject, {
         "exclusive_storage" => exclusive_storage: bool,
         "spindle_count" => spindle_count: i64,
@@ -124,7 +113,7 @@ json_record!(
 );
 
 json_record!(
-    /// An instance as it is written.
+    /// An instance as written.
     RawInstance<'t>, Complaint::Kind("JSObject"), {
         "name" => name: Cow<'t, str>,
         "disk_usage" => disk_usage: i64,
@@ -142,7 +131,7 @@ json_record!(
 );
 
 json_record!(
-    /// An instance's backend parameters as they are written.
+    /// An instance's backend parameters as written.
     RawBackend, Complaint::Kind("JSObject"), {
         "vcpus" => vcpus: i64,
         "auto_balance" => auto_balance: bool,
@@ -153,7 +142,7 @@ json_record!(
 );
 
 json_record!(
-    /// What is said of the whole cluster.
+    /// Cluster-wide information as written.
     RawInfo<'t>, Complaint::Kind("JSObject"), {
         "master" => master: Cow<'t, str>,
         "tags" => tags: Vec<String>,
@@ -162,7 +151,7 @@ json_record!(
     }
 );
 
-/// The spindles of each disk, where known.
+/// Spindles of each disk; `None` if unknown.
 #[derive(Debug)]
 pub(super) struct Spindles(Vec<Option<i64>>);
 
@@ -212,10 +201,10 @@ impl<'t> Json<'t> for First<'t> {
     }
 }
 
-/// Makes complaints about the values of one kind of record.
+/// Location of a record, for errors in its values.
 struct Place<'t> {
     text: &'t str,
-    /// Where the record is in the document.
+    /// Steps from the document to the record.
     steps: Vec<Step>,
 }
 
@@ -228,7 +217,6 @@ impl Place<'_> {
     }
 }
 
-/// Reads a document.
 fn parse<'t, T: Json<'t>>(kind: &'static str, text: &'t str) -> Result<T, DocumentError> {
     let slot: Result<Slot<T>, String> = document(text);
     let read = slot.and_then(|mut slot| slot.element().map_err(|complaint| complaint.to_string()));
@@ -240,7 +228,7 @@ fn text<'b>(kind: &'static str, bytes: &'b [u8]) -> Result<&'b str, DocumentErro
         .map_err(|error| DocumentError::Document { kind, reason: format!("not UTF-8: {error}") })
 }
 
-/// Reads a document that is a list: each record with `read`, which makes its complaints from the place.
+/// Parses a document that is a list. `read` converts a record and uses the place for errors.
 fn records<'b, R: Json<'b>, T>(
     kind: &'static str,
     bytes: &'b [u8],
@@ -253,7 +241,7 @@ fn records<'b, R: Json<'b>, T>(
 }
 
 impl Documents {
-    /// Reads them.
+    /// Builds the cluster from the documents.
     pub fn load(&self) -> Result<ClusterData, DocumentError> {
         let groups = self.groups()?;
         let nodes = self.nodes(&Groups::new(&groups))?;
@@ -321,8 +309,8 @@ impl RawGroup<'_> {
 }
 
 impl RawNode<'_> {
-    /// Completes a node of which only name and group are known. Nodes that cannot run instances need not say
-    /// what they have, and nobody believes it.
+    /// Completes a node that has only a name and a group. Nodes that cannot run instances can omit their
+    /// resources, and any that they report are ignored.
     fn finish(&mut self, mut node: Node) -> Result<Node, Flaw> {
         let offline = self.offline.required("offline")?;
         let drained = self.drained.required("drained")?;

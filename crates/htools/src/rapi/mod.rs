@@ -1,4 +1,4 @@
-//! Ganeti's remote API as a source (HT-rapi): four documents, got over HTTP or read from a directory.
+//! Ganeti's remote API as a source (HT-rapi): four documents, fetched over HTTP or read from a directory.
 
 mod address;
 mod documents;
@@ -19,41 +19,30 @@ use crate::data::ClusterData;
 use crate::http::{Http, HttpError, Limits, SetupError, Trust};
 use address::Address;
 
-/// What the API is given. The largest clusters' answers are a tenth of what is accepted.
+/// Limits of a request. Answers of the largest clusters have a tenth of the maximum size.
 const LIMITS: Limits =
     Limits { connect: Duration::from_secs(15), total: Duration::from_mins(1), most_bytes: 1 << 30 };
 
-/// Why a cluster could not be read.
+/// Error while reading a cluster.
 #[derive(Debug, Error)]
 pub enum RapiError {
-    /// A document was not got. The password is not shown.
+    /// A document could not be fetched. The error hides the password.
     #[error("Curl error for '{}', error {error}", without_password(.url))]
-    Http {
-        /// The document's address.
-        url: String,
-        /// Why.
-        error: HttpError,
-    },
-    /// A document's file cannot be read.
+    Http { url: String, error: HttpError },
     #[error("{}: {source}", .path.display())]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A certificate is to be verified where there is none.
+    File { path: PathBuf, source: io::Error },
+    /// A certificate must be verified, but the connection isn't encrypted.
     #[error("--rapi-ca wants https://, but '{}' is not encrypted: write https://[USER:PASSWORD@]HOST[:PORT]", without_password(.0))]
     NotEncrypted(String),
-    /// No request can be made.
+    /// The HTTP client could not be set up.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// A document is wrong.
     #[error(transparent)]
     Document(#[from] DocumentError),
 }
 
-/// Reads the cluster at an address as given to `-m`. Certificates are verified if a file of authorities is given.
+/// Reads the cluster at an address as given to `-m`. Verifies certificates if there is a file of
+/// `authorities`.
 pub fn load(address: &str, authorities: Option<&Path>) -> Result<ClusterData, RapiError> {
     load_within(address, authorities, LIMITS)
 }

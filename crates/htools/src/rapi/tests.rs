@@ -1,4 +1,4 @@
-//! Servers that behave, and servers that do not.
+//! Tests with well-behaved and misbehaving servers.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::http::fake::{IMPATIENT, PATIENT, Reply, Server, identity};
 const POLICY: &str = r#"{"minmax":[],"std":{"memory-size":128,"cpu-count":1,"disk-size":1024,"disk-count":1,
     "nic-count":1,"spindle-use":1},"disk-templates":["drbd"],"vcpu-ratio":4,"spindle-ratio":32}"#;
 
-/// The document that a request is for.
+/// The document for a request.
 pub(crate) fn document(path: &str) -> String {
     let node = |name: &str| {
         format!(
@@ -45,7 +45,7 @@ fn load_from(server: &Server, limits: Limits) -> Result<ClusterData, RapiError> 
     load_within(&format!("http://127.0.0.1:{}", server.port), None, limits)
 }
 
-/// The name of the error that a server causes, as the reference prints it.
+/// Name of the error that a server causes, as the reference prints it.
 fn failure(limits: Limits, reply: impl Fn(&str) -> Reply + Send + Sync + 'static) -> String {
     let server = Server::start(reply);
     let message = load_from(&server, limits).unwrap_err().to_string();
@@ -115,7 +115,7 @@ fn a_server_that_misbehaves_is_named_with_what_it_did() {
 fn an_answer_without_measure_is_refused() {
     let small = Limits { most_bytes: 100, ..PATIENT };
     assert_eq!(failure(small, well), "the answer is longer than 100 bytes");
-    // Neither a length nor an end is promised, so that only counting helps.
+    // The answer has neither a length nor an end, so only counting bytes helps.
     let endless = |_: &str| Reply::Bytes([b"HTTP/1.1 200 Fine\r\n\r\n", [b'['; 1000].as_slice()].concat());
     assert_eq!(failure(small, endless), "the answer is longer than 100 bytes");
 }
@@ -162,7 +162,7 @@ fn certificates_are_verified_if_authorities_are_given() {
         let message = result.unwrap_err().to_string();
         assert!(message.contains("the server's certificate is refused"), "{message}");
     };
-    // Anybody's certificate will do, for whatever host.
+    // Any certificate is accepted, for any host.
     load("127.0.0.1", None).unwrap();
     load("localhost", Some(&trusted)).unwrap();
     refused(load("127.0.0.1", Some(&trusted)));
@@ -179,7 +179,7 @@ fn certificates_are_verified_if_authorities_are_given() {
 #[test]
 fn a_server_without_encryption_is_no_tls_server() {
     let server = Server::start(|_| Reply::Silence);
-    // Says something at once, and hangs up.
+    // Sends bytes without a TLS handshake, then closes the connection.
     let says = |what: &'static [u8]| {
         let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = plain.local_addr().unwrap().port();
@@ -212,7 +212,7 @@ fn documents_are_read_from_a_directory() {
     assert!(message.contains("/info.json: "), "{message}");
 }
 
-/// The complaint about a document in which something is replaced.
+/// Error in a document after a replacement.
 fn complaint(kind: &str, old: &str, new: &str) -> String {
     let text = |name: &str| {
         let text = document(&format!("/2/{name}"));

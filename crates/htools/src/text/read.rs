@@ -12,9 +12,8 @@ use crate::data::{ClusterData, bounded, bounded_float};
 use crate::json::quoted;
 use crate::number::{read_float, read_int};
 
-/// Reads a cluster.
 pub fn parse(text: &str) -> Result<ClusterData, TextError> {
-    // Editors of other systems put it before everything; it is not part of the first group's name.
+    // A byte order mark, which some editors add, isn't a part of the first group's name.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let sections = sections(text);
     let section = |number: usize| sections.get(number).map_or(&[][..], Vec::as_slice);
@@ -35,7 +34,7 @@ pub fn parse(text: &str) -> Result<ClusterData, TextError> {
         .map(|(position, group)| (group.uuid.clone(), GroupIdx::from_usize(position)))
         .collect();
     data.nodes = rows(section(1), |fields| node(fields, &by_uuid))?;
-    // Of nodes with equal names, the last is found.
+    // If nodes have the same name, the last one wins.
     let by_name: HashMap<String, NodeIdx> = data
         .nodes
         .iter()
@@ -53,10 +52,10 @@ pub fn parse(text: &str) -> Result<ClusterData, TextError> {
     Ok(data)
 }
 
-/// A line and its number.
+/// Line number, from 1, and the line.
 type Line<'a> = (usize, &'a str);
 
-/// Lines between empty lines. A file without any line has no section.
+/// Splits a file at its empty lines. A file without lines has no section.
 fn sections(text: &str) -> Vec<Vec<Line<'_>>> {
     let mut sections = Vec::new();
     for (position, line) in text.split_terminator('\n').enumerate() {
@@ -86,7 +85,7 @@ fn rows<T>(
     Ok(rows)
 }
 
-/// Elements of a list; an empty text has none.
+/// Elements of a list. An empty text is an empty list.
 fn list(text: &str, separator: char) -> impl Iterator<Item = &str> {
     text.split(separator).filter(move |_| !text.is_empty())
 }
@@ -142,7 +141,7 @@ fn node(fields: &[&str], groups: &HashMap<String, GroupIdx>) -> Result<Node, Row
     let int = |text: &str| read_int(name, text).map(bounded);
     let float = |text: &str| read_float(name, text).map(bounded_float);
     let optional = |position: usize, default| rest.get(position).copied().unwrap_or(default);
-    // In the order in which the reference finds mistakes.
+    // In the order in which the reference finds errors.
     Ok(Node {
         total_memory: float(total_memory)?,
         node_memory: int(node_memory)?,
@@ -220,7 +219,7 @@ fn instance(fields: &[&str], nodes: &HashMap<String, NodeIdx>) -> Result<Instanc
     })
 }
 
-/// A policy, and the position of its group unless it is the cluster's.
+/// Parses a policy and the position of its group, which is `None` for the cluster's policy.
 fn owned_policy(fields: &[&str], groups: &[Group]) -> Result<(Option<usize>, Policy), RowError> {
     let [owner, std, minmax, templates, vcpu_ratio, spindle_ratio, ..] = *fields else {
         return Err(RowError::IncompletePolicy(quoted(fields)));

@@ -10,7 +10,7 @@ use super::*;
 use crate::data::ClusterData;
 use crate::data::bounded;
 
-/// The worked example of the format's description, its short rows completed.
+/// The worked example from the format's description, with its short rows completed.
 const COMPLETE: &str = "\
 g1|u1|preferred|a,,b,|
 g2|u2|last_resort||net-1,net-2
@@ -129,12 +129,12 @@ fn mistakes() {
 }
 
 fn tags() -> impl Strategy<Value = Vec<String>> {
-    // A single empty tag is not distinguishable from no tag.
+    // A single empty tag cannot be distinguished from no tag.
     prop::collection::vec("[a-z:]{1,4}", 0..3)
 }
 
 fn spec() -> impl Strategy<Value = ISpec> {
-    // Larger numbers are read as the largest.
+    // Larger numbers are clamped when read.
     any::<[i64; 6]>().prop_map(|numbers| {
         let [memory_size, cpu_count, disk_size, disk_count, nic_count, spindle_use] = numbers.map(bounded);
         ISpec { memory_size, cpu_count, disk_size, disk_count, nic_count, spindle_use }

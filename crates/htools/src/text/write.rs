@@ -6,10 +6,10 @@ use cluster::{Cluster, Group, ISpec, InstanceIdx, NodeIdx, Policy};
 
 use crate::number::{fixed, plain, show};
 
-/// Writes the given nodes and instances; groups, tags and policies are always written in full.
+/// Writes the given nodes and instances. Groups, tags and policies are always complete.
 ///
-/// Free memory is what the node reported at load, as in the reference: a saved file does not reflect moves
-/// there, unlike in free disk, placements and offline flags.
+/// As in the reference, free memory is the value reported at load: a saved file reflects moves in free disk,
+/// placements and offline flags, but not in free memory.
 pub fn serialize(cluster: &Cluster, nodes: &[NodeIdx], instances: &[InstanceIdx]) -> String {
     let mut out = String::with_capacity(512 + 128 * (nodes.len() + instances.len()));
     // Writing to a string cannot fail.

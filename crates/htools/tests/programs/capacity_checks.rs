@@ -1,4 +1,4 @@
-//! The capacity check of `hail` and `hspace`: which nodes it asks about, and by which records.
+//! The capacity check of `hail` and `hspace`: the nodes that it considers, and the records that it uses.
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ fn instance(template: &str, memory: i64, disk: i64) -> Value {
         "disk_template": template, "tags": [], "spindle_use": 1, "nics": [], "admin_state": "up"})
 }
 
-/// A request to a cluster, of which groups, nodes and instances are added one by one.
+/// A request for a cluster that is built step by step.
 struct Message {
     groups: Map<String, Value>,
     nodes: Map<String, Value>,
@@ -39,7 +39,7 @@ impl Message {
         self
     }
 
-    /// A node of 32 GiB, called as its group and numbered from 1.
+    /// Adds a node with 32 GiB of memory. Its name is that of its group and a number from 1.
     fn node(mut self, group: &str, disk: i64, exclusive: bool, tags: &[&str]) -> Self {
         let number = 1 + self.nodes.values().filter(|node| node["group"] == group).count();
         let node = json!({"group": group, "offline": false, "drained": false, "tags": tags,
@@ -51,7 +51,7 @@ impl Message {
         self
     }
 
-    /// An instance on the first of these nodes.
+    /// Adds an instance that uses the first of these nodes.
     fn instance(mut self, name: &str, nodes: &[&str], template: &str, memory: i64, disk: i64) -> Self {
         let mut instance = instance(template, memory, disk);
         instance["nodes"] = json!(nodes);
@@ -80,7 +80,7 @@ impl Message {
     }
 }
 
-/// A group with exclusive storage, and an ordinary one whose nodes could not be emptied.
+/// A group with exclusive storage, and an ordinary group whose nodes cannot be evacuated.
 fn dedicated_beside_full() -> Message {
     Message::new()
         .group("d", "preferred", &TEMPLATES)
@@ -138,7 +138,7 @@ fn an_instance_that_gets_a_mirror_is_still_tested_as_the_plain_one_that_it_was()
     };
     let secondary = answer(&group(&TEMPLATES, 1_000_000).ask(&request));
     assert_eq!(secondary["result"], json!("g2"));
-    // It could not be created again: the policy forbids it, or the mirror has taken the disk.
+    // It couldn't be created again: the policy forbids its template, or the mirror uses the disk.
     for message in [group(&["drbd", "ext"], 1_000_000), group(&TEMPLATES, 30_000)] {
         let refused = answer(&message.ask(&request));
         let info = "Request failed: No valid allocation solutions, failure reasons: FailN1: 1";
@@ -157,7 +157,7 @@ fn an_instance_that_changes_its_group_is_tested_where_it_is_so_far() {
         .node("c", 1_000_000, false, &[])
         .instance("i", &["a1"], "ext", 1024, 5000);
     message.tags = vec!["htools:migration:hv"];
-    // It may not migrate from c1 to c2, but it is on a1, from where it may.
+    // It must not migrate from c1 to c2, but it's on a1, and migration from there is allowed.
     let answer =
         answer(&message.ask(&json!({"type": "change-group", "instances": ["i"], "target_groups": []})));
     let reason = answer["result"][1][0][1].as_str().expect("a reason");

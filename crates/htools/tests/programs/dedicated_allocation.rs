@@ -1,6 +1,6 @@
 //! Seed 000: the worked examples of dedicated allocation, as vectors.
 //!
-//! Nodes hold four quarters; a policy names full, half and quarter nodes as sizes, and in one example three
+//! Nodes have four quarters. A policy defines full, half and quarter nodes as sizes, and in one example three
 //! quarters.
 
 use cluster::{
@@ -9,9 +9,9 @@ use cluster::{
 use placement::allocate::Targets;
 use placement::dedicated::{LostAllocations, allocation_vector, try_all};
 
-/// Disk of a quarter of a node, MiB.
+/// Disk of a quarter node, MiB.
 pub const QUARTER: i64 = 1000;
-/// A node's disk beyond four quarters: no node gives its last MiB away.
+/// A node's disk in addition to four quarters, MiB: nodes never allocate their last MiB.
 pub const SPARE: i64 = 1;
 
 fn spec(quarters: i64) -> ISpec {
@@ -41,7 +41,7 @@ fn instance(quarters: i64) -> Instance {
     }
 }
 
-/// Nodes filled with instances of a quarter each, under a policy of these sizes.
+/// A cluster whose policy has these sizes. `filled` is the number of quarter-node instances on each node.
 fn cluster(filled: &[i64], sizes: &[i64]) -> Cluster {
     let group = Group { policy: policy(sizes), ..Group::new("g", "u") };
     let mut instances = Vec::new();
@@ -66,7 +66,7 @@ fn cluster(filled: &[i64], sizes: &[i64]) -> Cluster {
     loaded.expect("nothing is selected").0
 }
 
-/// What placing an instance of a size loses on a node that is filled so.
+/// Allocations lost by placing an instance on a node with `filled` quarters in use.
 fn lost(quarters: i64, filled: i64, sizes: &[i64]) -> LostAllocations {
     let cluster = cluster(&[filled], sizes);
     let targets = Targets::Single(vec![NodeIdx(0)]);
@@ -74,7 +74,7 @@ fn lost(quarters: i64, filled: i64, sizes: &[i64]) -> LostAllocations {
     trials.best.expect("it fits").score
 }
 
-/// The node that an instance of a size goes to, given how the nodes are filled.
+/// Quarters in use on the node chosen for an instance.
 fn preferred(quarters: i64, filled: &[i64], sizes: &[i64]) -> i64 {
     let cluster = cluster(filled, sizes);
     let targets = Targets::Single(cluster.node_indices().collect());
@@ -87,7 +87,7 @@ const FULL_HALF_QUARTER: [i64; 3] = [4, 2, 1];
 #[test]
 fn the_allocation_vector_counts_instances_minimally_compliant_in_decreasing_order() {
     for (filled, vector) in [(0, [1, 2, 4]), (1, [0, 1, 3]), (2, [0, 1, 2]), (3, [0, 0, 1]), (4, [0, 0, 0])] {
-        // The order of the intervals in the policy does not matter.
+        // The order of intervals in the policy doesn't matter.
         for sizes in [[4, 2, 1], [1, 2, 4], [2, 4, 1]] {
             let cluster = cluster(&[filled], &sizes);
             let (node, figures) = (&cluster.nodes[0], cluster.figures(NodeIdx(0)));

@@ -10,14 +10,15 @@ fn spec(quarters: i64) -> Value {
         "nic-count": 1, "spindle-use": quarters})
 }
 
-/// One instance; a quarter of a node has one spindle.
+/// An instance with one spindle per quarter.
 fn instance(quarters: i64, template: &str) -> Value {
     json!({"memory": 100 * quarters, "vcpus": 1, "disk_space_total": QUARTER * quarters,
         "disks": [{"size": QUARTER * quarters, "spindles": quarters}], "disk_template": template, "tags": [],
         "spindle_use": quarters, "nics": [], "admin_state": "up"})
 }
 
-/// Two groups: nodes of the first are filled so, those of the second are never chosen.
+/// A cluster with two groups. `filled` is the number of quarters in use on each node of the first group;
+/// nodes of the second are never chosen.
 struct Example {
     filled: Vec<i64>,
     sizes: Vec<i64>,
@@ -34,7 +35,7 @@ impl Example {
         Self { template: "drbd", ..Self::plain(filled) }
     }
 
-    /// The request for an instance of a size.
+    /// Request for an instance of `quarters` quarters.
     fn request(&self, quarters: i64) -> Value {
         let minmax: Vec<Value> =
             self.sizes.iter().map(|size| json!({"min": spec(*size), "max": spec(*size)})).collect();
@@ -65,7 +66,7 @@ impl Example {
             "nodes": nodes, "instances": instances, "request": request})
     }
 
-    /// How the nodes that are chosen were filled, fullest first.
+    /// Quarters in use on the chosen nodes, fullest first.
     fn preferred(&self, quarters: i64) -> Vec<i64> {
         let nodes = chosen(&self.request(quarters));
         let filled = |name: &String| self.filled[name[1..].parse::<usize>().expect("a number")];
@@ -136,7 +137,8 @@ fn drbd_takes_the_pair_of_nodes_that_loses_least() {
 
 #[test]
 fn nothing_changes_for_non_exclusive_groups() {
-    // Without exclusive storage the cluster is kept as balanced as possible: small instances go to empty nodes.
+    // Without exclusive storage, the cluster is kept as balanced as possible: small instances go to empty
+    // nodes.
     let shared = |filled: &[i64]| Example { exclusive: false, ..Example::plain(filled) };
     assert_eq!(shared(&[0, 2, 1, 3]).preferred(1), [0]);
     assert_eq!(shared(&[3, 2, 1]).preferred(1), [1]);

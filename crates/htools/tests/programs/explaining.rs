@@ -1,4 +1,4 @@
-//! `hail --explain`: the reason of every request's answer, for every node.
+//! `hail --explain`: reasons for every node, for all types of requests.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn policy(disk_templates: &[&str]) -> Value {
            "disk-templates": disk_templates, "vcpu-ratio": 4.0, "spindle-ratio": 32.0})
 }
 
-/// A node with 16 GiB of memory and 100 GiB of disk, of which an instance has some memory.
+/// A node with 16 GiB of memory, of which an instance uses `used` MiB, and about 51 GiB of disk.
 fn node(used: i64) -> Value {
     json!({"group": "u", "offline": false, "drained": false, "vm_capable": true,
            "ndparams": {"spindle_count": 1, "exclusive_storage": false}, "tags": [],
@@ -47,7 +47,7 @@ fn three() -> Value {
 fn told(message: &Value) -> String {
     let ran = explained(message);
     assert_eq!(ran.status, 0, "{}", ran.err);
-    // The answer is the same line as without it.
+    // `--explain` doesn't change the response.
     assert_eq!(ran.out, crate::program::hail(message).out);
     ran.err
 }
@@ -95,14 +95,14 @@ fn what_decides_for_a_whole_group_is_told() {
 fn figures_show_the_gap() {
     let instances = json!({"i": instance(&["n1"], 12288, "plain")});
     let nodes = json!({"n1": node(12288)});
-    // n1 has exactly as much left.
+    // n1 has exactly this much memory left.
     let exactly = message(&nodes, &instances, &wanted(4096, 1024, "plain"));
     says(&exactly, &["n1: refused: more than 4096 MiB of memory wanted, 4096 MiB are not allocated"]);
 }
 
 #[test]
 fn the_capacity_check_names_node_and_instance() {
-    // The larger instance fits on the other node, until there is one more.
+    // The larger instance fits on the other node until the new instance is there.
     let instances = json!({"large": instance(&["n1"], 10000, "plain")});
     let nodes = json!({"n1": node(10000), "n2": node(0)});
     let refused = message(&nodes, &instances, &wanted(8000, 1024, "plain"));
@@ -245,6 +245,6 @@ fn balancing_says_why_nothing_moves() {
     let ran = hbal(&cluster("plain", ""), &["--explain", "--json"]);
     let document: Value = serde_json::from_str(&ran.out).expect("a document");
     assert_eq!(document["reasons"].as_array().map(Vec::len), Some(1), "{document}");
-    // Without the option nothing is added to the reference's output.
+    // Without the option, the output is the reference's.
     assert!(hbal(&cluster("plain", ""), &[]).out.ends_with("No solution found\nSolution length=0\n"));
 }

@@ -1,4 +1,4 @@
-//! Seed 001: nodes that share a cause of failure, and instances of one service.
+//! Seed 001: nodes with a common cause of failure, and instances of the same service.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::program::{chosen, hbal, moves};
 
-/// A request for a DRBD (or plain) instance on equal nodes with these tags.
+/// A request for a DRBD or plain instance on equal nodes with these tags.
 pub fn request(cluster_tags: &[&str], nodes: &[(&str, &[&str])], template: &str, tags: &[&str]) -> Value {
     let spec = |memory: i64, most: i64| {
         json!({"memory-size": memory, "cpu-count": most, "disk-size": memory, "disk-count": most,
@@ -35,7 +35,7 @@ pub fn request(cluster_tags: &[&str], nodes: &[(&str, &[&str])], template: &str,
             "spindle_use": 1, "nics": []}})
 }
 
-/// Has an instance already: its memory, its nodes, its tags.
+/// Adds an existing instance. Two nodes make it a DRBD instance.
 pub fn with_instance(mut message: Value, name: &str, nodes: &[&str], tags: &[&str]) -> Value {
     let template = if nodes.len() == 2 { "drbd" } else { "plain" };
     message["instances"][name] = json!({"nodes": nodes, "memory": 1024, "vcpus": 1, "disk_space_total": 1024,
@@ -54,8 +54,8 @@ pub fn with_instance(mut message: Value, name: &str, nodes: &[&str], tags: &[&st
 const RACKS: [(&str, &[&str]); 4] =
     [("n1", &["rack:a"]), ("n2", &["rack:a"]), ("n3", &["rack:b"]), ("n4", &["rack:b"])];
 
-/// A cluster in the text format: nodes (name, tags) that are equal, and instances (name, primary, secondary,
-/// tags), which are mirrored if they have a secondary.
+/// A cluster in the text format with equal nodes (name, tags) and instances (name, primary, secondary, tags).
+/// Instances with a secondary are DRBD instances.
 pub fn text(tags: &[&str], nodes: &[(&str, &str)], instances: &[(&str, &str, &str, &str)]) -> String {
     let used = |name: &str| instances.iter().filter(|i| i.1 == name).count() as i64;
     let mirrored = || instances.iter().filter(|i| !i.2.is_empty());
@@ -77,7 +77,7 @@ const LOCATIONS: &[&str] = &["htools:nlocation:rack"];
 
 #[test]
 fn hail_avoids_two_nodes_with_a_common_failure_tag() {
-    // The nodes of rack b are busier: balance alone would take the two others, which share a rack.
+    // The nodes of rack b are busier: balance alone would choose the other two, which share a rack.
     let busy = |message| {
         let message = with_instance(message, "i1", &["n3"], &[]);
         with_instance(message, "i2", &["n4"], &[])
@@ -88,7 +88,7 @@ fn hail_avoids_two_nodes_with_a_common_failure_tag() {
     };
     let with = racks(&chosen(&busy(request(LOCATIONS, &RACKS, "drbd", &[]))));
     assert_ne!(with[0], with[1]);
-    // The same tags mean nothing unless the cluster says so.
+    // Without the cluster tag, the node tags have no effect.
     let without = racks(&chosen(&busy(request(&[], &RACKS, "drbd", &[]))));
     assert_eq!(without, ["rack:a", "rack:a"]);
 }
@@ -102,7 +102,7 @@ fn hail_still_allocates_if_the_failure_tag_cannot_be_avoided() {
 #[test]
 fn hbal_separates_primary_and_secondary_with_a_common_failure_tag() {
     let nodes = [("n1", "rack:a"), ("n2", "rack:a"), ("n3", "rack:b"), ("n4", "rack:b")];
-    // Perfectly balanced, but for the racks.
+    // Perfectly balanced, except for the racks.
     let instances =
         [("i1", "n1", "n2", ""), ("i2", "n2", "n1", ""), ("i3", "n3", "n4", ""), ("i4", "n4", "n3", "")];
     let ran = hbal(&text(LOCATIONS, &nodes, &instances), &["-v", "-v", "-v"]);
@@ -140,7 +140,8 @@ fn both_failure_components_weigh_1() {
 #[test]
 fn instances_of_a_service_are_spread_over_locations() {
     let tags = ["htools:nlocation:rack", "htools:iextags:svc"];
-    // The service is on n3. Otherwise nodes differ in nothing, and the last one would win; it shares the rack.
+    // The service is on n3. The nodes are otherwise equal, so the last one would win, but it's in the same
+    // rack.
     let taken = |tags: &[&str]| {
         let mut message =
             with_instance(request(tags, &RACKS, "plain", &["svc:x"]), "i3", &["n3"], &["svc:x"]);
@@ -159,7 +160,7 @@ fn hbal_spreads_a_service_over_locations() {
     let nodes = [("n1", "rack:a"), ("n2", "rack:a"), ("n3", "rack:b"), ("n4", "rack:b")];
     let instances =
         [("i1", "n1", "", "svc:x"), ("i2", "n2", "", "svc:x"), ("i3", "n3", "", ""), ("i4", "n4", "", "")];
-    // Counting instances is left out: it outweighs one violation.
+    // Ignores utilization, because counting instances outweighs one violation.
     let ran = hbal(&text(&tags, &nodes, &instances), &["--ignore-dynu"]);
     let moved = moves(&ran);
     assert!(moved.iter().any(|line| line.contains("i1") || line.contains("i2")), "{}", ran.out);

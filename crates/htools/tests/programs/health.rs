@@ -1,8 +1,8 @@
-//! `hcheck` where the reference has no answer to compare with.
+//! `hcheck` in cases for which the reference has no answer to compare with.
 
 use crate::program::hcheck;
 
-/// An instance with its mirror in another group.
+/// An instance with its secondary in another group.
 const SPLIT: &str = "\
 g1|u1|preferred||
 g2|u2|preferred||
@@ -17,7 +17,7 @@ i1|1024|1024|1|running|Y|n1|n2|drbd||1|-|N
 
 #[test]
 fn a_node_whose_instance_has_its_mirror_in_another_group_cannot_be_emptied() {
-    // The reference ends in an error of its language here.
+    // The reference fails here with a runtime error of its language.
     let ran = hcheck(SPLIT, &["--machine-readable"]);
     let value = |key: &str| ran.out.lines().find_map(|line| line.strip_prefix(key));
     assert_eq!(value("HCHECK_INIT_GROUP_0_GN1_FAIL="), Some("1"));

@@ -1,11 +1,12 @@
-//! Seed 002: the protocol's example messages, answered.
+//! Seed 002: the protocol's example messages and their answers.
 
 use htools::io::{FAILURE, SUCCESS};
 use serde_json::{Value, json};
 
 use crate::program::{answer, hail};
 
-/// The cluster of the examples. Two of its instances' nodes are not listed: the document misspells their names.
+/// The cluster in the examples. Two of its instances' nodes are not listed, because the document misspells
+/// their names.
 fn message(request: &Value) -> Value {
     let disk = |size: i64| json!({"mode": "w", "size": size});
     let nic = |mac: &str| json!({"ip": null, "mac": mac, "bridge": "xen-br0"});
@@ -43,7 +44,7 @@ fn allocation(template: &str, required_nodes: usize, memory: i64) -> Value {
         "disk_template": template, "memory": memory, "disk_space_total": 3328, "os": "debootstrap+default"})
 }
 
-/// The answer, which has exactly the three keys of the protocol.
+/// The answer, with a check that it has exactly the protocol's three keys.
 fn checked(request: &Value) -> Value {
     let answer = answer(&message(request));
     let mut keys: Vec<&String> = answer.as_object().expect("an object").keys().collect();
@@ -53,7 +54,7 @@ fn checked(request: &Value) -> Value {
     answer
 }
 
-/// The names in the result of an answer that says it succeeded.
+/// Names in the result of a successful answer.
 fn granted(request: &Value) -> Vec<String> {
     let answer = checked(request);
     assert_eq!(answer["success"], json!(true), "{answer}");
@@ -64,7 +65,7 @@ fn granted(request: &Value) -> Vec<String> {
 fn refused(request: &Value) {
     let answer = checked(request);
     assert_eq!(answer["success"], json!(false), "{answer}");
-    // Even if the algorithm failed, this must be returned as an empty list.
+    // The protocol requires an empty list even if the algorithm fails.
     assert_eq!(answer["result"], json!([]), "{answer}");
 }
 
@@ -89,7 +90,7 @@ fn an_allocation_that_fits_nowhere_fails_with_an_empty_list() {
 fn no_allocations_are_made_on_drained_or_offline_nodes() {
     for flag in ["drained", "offline"] {
         let mut message = message(&allocation("drbd", 2, 2048));
-        // No run-time data is present for such nodes.
+        // Such nodes have no run-time data.
         message["nodes"]["node1.example.com"] = json!({"tags": [], flag: true});
         let answer = answer(&message);
         assert_eq!(answer["success"], json!(true), "{answer}");
@@ -117,7 +118,7 @@ fn a_relocation_of_an_instance_without_mirror_fails_with_an_empty_list() {
 
 #[test]
 fn an_evacuation_lists_instances_with_their_new_secondaries() {
-    // The example names its nodes `evac_nodes`, the text `nodes`.
+    // The protocol's example uses the key `evac_nodes`, its text `nodes`.
     for key in ["evac_nodes", "nodes"] {
         let answer = checked(&json!({key: ["node3.example.com"], "type": "multi-evacuate"}));
         assert_eq!(answer["success"], json!(true), "{answer}");

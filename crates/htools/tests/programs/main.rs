@@ -1,4 +1,4 @@
-//! The programs as a whole, on the examples of the documents that they follow.
+//! Tests of whole programs, on the examples from the documents that they implement.
 
 mod capacity_checks;
 mod dedicated_allocation;

@@ -1,9 +1,10 @@
-//! Seed 001: migration is restricted by tags; the hypervisor upgrade from an old to a new version.
+//! Seed 001: tags that restrict migration, and the upgrade of a hypervisor to a new version.
 
 use crate::failure_tags::text;
 use crate::program::{hbal, moves};
 
-/// All instances on two nodes; the two others, which come in through balancing, have the other version.
+/// Number of moves that balance a cluster with all instances on the two nodes tagged `busy`. The other two
+/// nodes are tagged `idle`.
 fn migrated(cluster_tags: &[&str], busy: &str, idle: &str) -> usize {
     let nodes = [("n1", busy), ("n2", busy), ("n3", idle), ("n4", idle)];
     let instances = [("i1", "n1", "", ""), ("i2", "n1", "", ""), ("i3", "n2", "", ""), ("i4", "n2", "", "")];
@@ -42,7 +43,7 @@ fn an_allowed_migration_is_allowed_in_one_direction_in_both_spellings() {
 
 #[test]
 fn for_the_hypervisor_upgrade_tagging_all_upgraded_nodes_suffices() {
-    // From the old version, which has no tag, to the new one; not the other way round.
+    // From the old version, which has no tag, to the new one, but not back.
     assert!(migrated(&[RESTRICTED], "", "hv:new") > 0);
     assert_eq!(migrated(&[RESTRICTED], "hv:new", ""), 0);
 }

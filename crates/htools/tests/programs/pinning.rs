@@ -1,4 +1,4 @@
-//! Seed 001: instances that wish for a location, and instances that stay where they are.
+//! Seed 001: instances with a desired location. Also pinned instances, which stay on their nodes.
 
 use serde_json::json;
 
@@ -7,12 +7,12 @@ use crate::program::{answer, chosen, explained, hbal, hroller, hsqueeze, moves};
 
 const SITES: [(&str, &[&str]); 3] = [("n1", &["site:x"]), ("n2", &["site:y"]), ("n3", &["site:y"])];
 const LOCATIONS: &str = "htools:nlocation:site";
-/// The cluster declares a prefix of wishes, as Ganeti reads it.
+/// Cluster tag that declares a prefix of desired locations, as Ganeti reads it.
 const DECLARED: &str = "htools:desiredlocation:site:";
-/// The cluster lets instances spell their wishes out, as the seed writes them.
+/// Cluster tag that enables desired locations as instance tags, spelled like in the seed.
 const SPELLED_OUT: &str = "allot:desiredlocation";
 
-/// Where a new instance goes if nodes differ in nothing but their location; the last one wins ties.
+/// Node chosen for a new instance on nodes that differ only in their location. The last node wins ties.
 fn placed(cluster_tags: &[&str], tags: &[&str]) -> String {
     chosen(&request(cluster_tags, &SITES, "plain", tags)).remove(0)
 }
@@ -63,12 +63,12 @@ fn wishes_are_counted_among_the_locations_in_the_metric_with_weight_1() {
     assert!(line.contains("2.00000000"), "{line}");
 }
 
-/// Instances with this tag stay on their nodes.
+/// Tag of instances that stay on their nodes.
 const PINNED: &str = "allot:pinned";
 
 const NODES: [(&str, &str); 3] = [("n1", ""), ("n2", ""), ("n3", "")];
 
-/// Four instances on one of three nodes, with these tags.
+/// Three nodes, with four instances on the first. All instances have these tags.
 fn crowded(tags: &str) -> String {
     text(&[], &NODES, &["i1", "i2", "i3", "i4"].map(|name| (name, "n1", "", tags)))
 }
@@ -87,7 +87,7 @@ fn hbal_leaves_pinned_instances_alone_however_it_searches() {
     let why = "instance i1 has its primary on offline node n1: no instance concerned can be moved: pinned by the tag \
                allot:pinned (gnt-instance remove-tags takes it away)";
     assert!(repaired.out.contains(why), "{}", repaired.out);
-    // The others move all the same.
+    // Other instances still move.
     let one = crowded("").replacen("|sharedfile||", "|sharedfile|allot:pinned|", 1);
     let ran = hbal(&one, &[]);
     assert!(!moves(&ran).is_empty() && !moves(&ran).iter().any(|line| line.contains(" i1 ")), "{}", ran.out);
@@ -145,7 +145,7 @@ fn hroller_leaves_out_nodes_on_which_pinned_instances_run_and_names_them() {
 fn hsqueeze_switches_off_no_node_of_a_pinned_instance() {
     let squeezed = |tags: &str| {
         let text = text(&[], &NODES[..2], &[("i1", "n2", "", tags)]);
-        // The master stays on.
+        // n1 is the master, so it stays on.
         hsqueeze(&text.replace("100000|8|N|u|1||N|0|0|1.0\nn2", "100000|8|M|u|1||N|0|0|1.0\nn2"), &[]).out
     };
     assert!(squeezed("").starts_with("'Nodes to offline'\nn2\n"), "{}", squeezed(""));

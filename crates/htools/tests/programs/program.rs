@@ -1,4 +1,4 @@
-//! Running a program in memory.
+//! Runs programs in memory.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use htools::io::{Io, SUCCESS};
 use serde_json::{Value, json};
 
-/// What a program printed, and its exit status.
+/// Output and exit status of a program.
 #[derive(Debug)]
 pub struct Ran {
     pub status: u8,
@@ -23,7 +23,7 @@ fn run(program: fn(&[String], &mut Io<'_>) -> u8, args: &[&str]) -> Ran {
     Ran { status, out: text(out), err: text(err) }
 }
 
-/// Writes a file that no other test writes.
+/// Writes a file with a name that is unique among tests.
 fn file(contents: &str) -> PathBuf {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -33,30 +33,28 @@ fn file(contents: &str) -> PathBuf {
     path
 }
 
-/// Runs `hail` on a request.
 pub fn hail(message: &Value) -> Ran {
     let path = file(&message.to_string());
     run(htools::hail::run, &[path.to_str().expect("a plain path")])
 }
 
-/// Runs `hail --explain` on a request in a file.
 pub fn explained_file(path: &str) -> Ran {
     run(htools::hail::run, &["--explain", path])
 }
 
-/// What `hail --explain` says of a request.
+/// Run of `hail --explain` on a request.
 pub fn explained(message: &Value) -> Ran {
     explained_file(file(&message.to_string()).to_str().expect("a plain path"))
 }
 
-/// The answer of `hail`, which must be one.
+/// Response of `hail`, which must exit with success.
 pub fn answer(message: &Value) -> Value {
     let ran = hail(message);
     assert_eq!(ran.status, SUCCESS, "{}", ran.err);
     serde_json::from_str(&ran.out).expect("the answer is JSON")
 }
 
-/// The nodes that `hail` chose.
+/// Nodes that `hail` chose. The request must succeed.
 pub fn chosen(message: &Value) -> Vec<String> {
     let answer = answer(message);
     assert_eq!(answer["success"], json!(true), "{answer}");
@@ -72,32 +70,27 @@ fn on_file(program: fn(&[String], &mut Io<'_>) -> u8, text: &str, options: &[&st
     run(program, &args)
 }
 
-/// Runs `hbal` on a cluster in the text format.
 pub fn hbal(text: &str, options: &[&str]) -> Ran {
     on_file(htools::hbal::run, text, options)
 }
 
-/// Runs `hcheck` on a cluster in the text format.
 pub fn hcheck(text: &str, options: &[&str]) -> Ran {
     on_file(htools::hcheck::run, text, options)
 }
 
-/// Runs `hsqueeze` on a cluster in the text format.
 pub fn hsqueeze(text: &str, options: &[&str]) -> Ran {
     on_file(htools::hsqueeze::run, text, options)
 }
 
-/// Runs `hroller` on a cluster in the text format.
 pub fn hroller(text: &str, options: &[&str]) -> Ran {
     on_file(htools::hroller::run, text, options)
 }
 
-/// Runs `hspace` on a cluster in the text format.
 pub fn hspace(text: &str, options: &[&str]) -> Ran {
     on_file(htools::hspace::run, text, options)
 }
 
-/// The lines of `hbal` that list moves.
+/// Lines of `hbal` that list moves.
 pub fn moves(ran: &Ran) -> Vec<&str> {
     ran.out.lines().filter(|line| line.contains(" a=")).map(str::trim).collect()
 }

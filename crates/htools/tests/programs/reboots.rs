@@ -1,11 +1,11 @@
-//! `hroller`: what it prints beyond the reference, and the order of groups.
+//! `hroller`: its output beyond the reference's, and the order of groups.
 
 use htools::io::{FAILURE, SUCCESS};
 use serde_json::{Value, json};
 
 use crate::program::hroller;
 
-/// Four nodes: one mirrored instance, and one on shared storage.
+/// Four nodes with one DRBD instance and one on shared storage.
 const CLUSTER: &str = "\
 g|u|preferred||
 

@@ -1,4 +1,4 @@
-//! `hbal --repair-only`: ends violations, and says which it cannot end.
+//! `hbal --repair-only`: ends violations, and lists those that remain.
 
 use htools::io::SUCCESS;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn repair(cluster: &str, options: &[&str]) -> Ran {
     ran
 }
 
-/// The lines that list what remains.
+/// Lines that list remaining violations.
 fn remaining(ran: &Ran) -> Vec<&str> {
     let lines = ran.out.lines().skip_while(|line| *line != "Remaining violations:").skip(1);
     lines.map(str::trim).collect()
@@ -66,7 +66,7 @@ fn mirrors_leave_the_location_of_their_primaries() {
 
 #[test]
 fn a_node_that_fails_n1_is_relieved() {
-    // With its own seven instances, n2 has no MiB more than the nine of n1 need.
+    // Besides its own seven instances, n2 has exactly the memory that the nine of n1 need, which fails N+1.
     let names: Vec<String> = (0..16).map(|i| format!("i{i}")).collect();
     let mut instances: Vec<(&str, &str, &str, &str)> =
         names[..9].iter().map(|name| (name.as_str(), "n1", "n2", "")).collect();
@@ -145,7 +145,8 @@ fn the_document_lists_what_remains() {
     );
 }
 
-/// n1 is dead. i4 and i5 are down; n2, which has their mirrors, has room for one of them once i11 is on n0.
+/// n1 is offline, so i4 and i5 are down. Their secondary, n2, has capacity for one of them after i11 moves to
+/// n0.
 const DEAD_AND_CROWDED: &str = "\
 g0|u0|preferred||
 
@@ -181,6 +182,6 @@ fn what_is_down_starts_before_copies_even_where_others_make_room_first() {
     let first_copy = moves.iter().position(|line| line.contains("r:")).unwrap_or(moves.len());
     assert!(position("i4").is_some_and(|at| at < first_copy), "{}", ran.out);
     assert!(position("i11").is_some_and(|at| at < first_copy), "{}", ran.out);
-    // There is no memory for i5, which is said.
+    // There is no memory for i5, and the output says so.
     assert!(ran.out.contains("instance i5 has its primary on offline node n1: "), "{}", ran.out);
 }

@@ -1,4 +1,4 @@
-//! `hbal --search=deep`: what is printed, and that it repeats.
+//! `hbal --search=deep`: its output, and its reproducibility.
 
 use htools::io::{FAILURE, SUCCESS};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::program::{Ran, hbal, moves};
 
 const NODES: [(&str, &str); 4] = [("n1", ""), ("n2", ""), ("n3", ""), ("n4", "")];
 
-/// A cluster with everything on two of four nodes.
+/// A cluster with all instances on two of four nodes.
 fn lopsided() -> String {
     let names: Vec<String> = (1..=8).map(|number| format!("i{number}")).collect();
     let place = |(number, name)| {

@@ -1,10 +1,10 @@
-//! `hsqueeze --ignore-offline`: offline nodes need no room.
+//! `hsqueeze --ignore-offline`: offline nodes need no capacity.
 
 use htools::io::SUCCESS;
 
 use crate::program::hsqueeze;
 
-/// Two idle nodes, and one that is offline and reports nothing.
+/// Two idle nodes, and an offline node that reports no resources.
 const CLUSTER: &str = "\
 g|u|preferred||
 

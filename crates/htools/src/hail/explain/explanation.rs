@@ -1,4 +1,4 @@
-//! What each node says to a new instance: its score with it, or why it refuses it.
+//! Verdicts of nodes on a new instance: the score with it, or the reason for refusing it.
 
 use std::io;
 
@@ -18,21 +18,21 @@ use crate::number::fixed;
 use crate::options::Options;
 use crate::report;
 
-/// How many of the components that change are shown per node.
+/// Number of changed score components shown per node.
 const SHOWN_COMPONENTS: usize = 3;
-/// How many of the nodes that refuse a secondary are shown per primary.
+/// Number of refusing secondaries shown per primary.
 const SHOWN_SECONDARIES: usize = 3;
-/// For so many placements it is shown which node could not be emptied afterwards: to find out takes long.
+/// Number of placements for which a node that can't be evacuated is shown. Finding it is slow.
 const SHOWN_STUCK: usize = 8;
 
-/// What is told of the nodes that a new instance might go to.
+/// Explains the placement of one instance.
 pub(super) struct Explanation<'a> {
     wanted: &'a Wanted<'a>,
-    /// The group that the request names.
+    /// Group named in the request.
     group_name: Option<&'a str>,
-    /// The group to which the instances before this one went, where all must go to the same.
+    /// Group of the previous instances, if all must be in the same group.
     pub(super) only: Option<GroupIdx>,
-    /// Judges by the score; none on a dedicated cluster.
+    /// Judges placements by score. `None` on a dedicated cluster, which judges them by lost allocations.
     allocator: Option<Allocator>,
     scope: Scope,
     options: &'a Options,
@@ -85,7 +85,8 @@ impl<'a> Explanation<'a> {
             }
             if !dedicated_told {
                 dedicated_told = true;
-                // A group given by UUID is judged like this as well, whatever its nodes are.
+                // A group given by UUID is also judged by lost allocations, even if its nodes aren't
+                // dedicated.
                 let dedicated = cluster.nodes.iter().any(|node| node.exclusive_storage);
                 let begin = if dedicated { "Dedicated cluster: lost" } else { "Lost" };
                 writeln!(
@@ -105,7 +106,7 @@ impl<'a> Explanation<'a> {
         Ok(())
     }
 
-    /// Why no node of a group is tried.
+    /// Reason for leaving out a group; `None` if its nodes are tried.
     fn left_out(&self, cluster: &Cluster, group: GroupIdx) -> Option<String> {
         let record = cluster.group(group);
         let wanted = self.wanted.instance.networks.iter();
@@ -141,8 +142,7 @@ impl<'a> Explanation<'a> {
             .iter()
             .map(|node| Objection::find(policy, self.wanted.instance, cluster.node(*node).exclusive_storage));
         let objections: Vec<Option<Objection>> = objections.collect();
-        // What the policy has against the instance is the same for all nodes, unless they differ in how storage is
-        // given out.
+        // The policy's objection is the same for all nodes, unless only some have exclusive storage.
         if let Some((Some(first), rest)) = objections.split_first()
             && rest.iter().all(|other| other.as_ref() == Some(first))
         {
@@ -263,7 +263,7 @@ impl<'a> Explanation<'a> {
         writeln!(io.err, "    {unsafe_partners} better {word} refused: {reason}")
     }
 
-    /// The first pair that the capacity check refuses.
+    /// The first pair that fails the capacity check.
     fn first_unsafe(&self, cluster: &mut Cluster, primary: NodeIdx, partners: &[NodeIdx]) -> Option<Outcome> {
         let unchecked = Allocator::new(
             cluster,
@@ -283,7 +283,8 @@ impl<'a> Explanation<'a> {
         })
     }
 
-    /// Which node could not be emptied after a placement, and what would find no place.
+    /// Names a node that cannot be evacuated after the placement, and the instances that no other node
+    /// accepts.
     fn stuck(&mut self, cluster: &mut Cluster, outcome: &Outcome) -> String {
         let general = format!("{} ({})", placement::explain::words(FailMode::N1), FailMode::N1);
         if self.stuck_shown == SHOWN_STUCK {
@@ -312,7 +313,7 @@ impl<'a> Explanation<'a> {
     }
 }
 
-/// Names the nodes that are never targets, and why.
+/// Lists nodes that are never targets, with reasons.
 fn unusable(
     cluster: &Cluster,
     nodes: &[NodeIdx],
@@ -336,7 +337,7 @@ fn secondary_name(cluster: &Cluster, outcome: &Outcome) -> String {
     outcome.secondary.map_or(String::new(), |s| cluster.node(s).name.clone())
 }
 
-/// The score after a placement, and the components that change most.
+/// Prints the score after a placement, and the components that change most.
 fn effect(
     cluster: &Cluster,
     board: &Board,

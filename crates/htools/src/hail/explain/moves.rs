@@ -1,4 +1,4 @@
-//! Why an instance that exists goes where it goes, or stays.
+//! Explanations for existing instances: why they move to a node, or stay.
 
 use std::io;
 
@@ -12,10 +12,10 @@ use crate::hail::wanted::{Strategy, Wanted};
 use crate::io::Io;
 use crate::options::Options;
 
-/// Why an instance stays that has no mirror and is not on shared storage.
+/// Reason why an instance stays that has neither a secondary nor shared storage.
 pub(in crate::hail) const NOT_MIRRORED: &str = "its data is on one node only";
 
-/// Explains where an instance may go that leaves its primary, its secondary or both.
+/// Explains where an instance can go when it leaves its primary, its secondary or both.
 pub(in crate::hail) fn evacuation(
     cluster: &mut Cluster,
     index: InstanceIdx,
@@ -27,12 +27,12 @@ pub(in crate::hail) fn evacuation(
     let _ = explain(cluster, index, mode, to, options, io);
 }
 
-/// Explains why an instance stays that no move is tried for.
+/// Explains why no move is tried for an instance.
 pub(in crate::hail) fn stays(cluster: &Cluster, index: InstanceIdx, reason: &str, io: &mut Io<'_>) {
     let _ = heading(cluster, index, io).and_then(|()| writeln!(io.err, "  stays: {reason}"));
 }
 
-/// Explains which groups would take an instance that leaves its own.
+/// Explains which groups accept an instance that leaves its own.
 pub(in crate::hail) fn change_group(
     cluster: &mut Cluster,
     index: InstanceIdx,
@@ -145,7 +145,7 @@ fn heading(cluster: &Cluster, index: InstanceIdx, io: &mut Io<'_>) -> io::Result
     writeln!(io.err, "Instance {} ({}, {}):", instance.name, instance.template.name(), nodes.join(":"))
 }
 
-/// Names the nodes of the group that are not tried, and why.
+/// Lists the group's nodes that are not tried, with reasons.
 fn left_out(cluster: &Cluster, index: InstanceIdx, to: &Destination, io: &mut Io<'_>) -> io::Result<()> {
     let instance = cluster.instance(index);
     let reason = |n: &NodeIdx| {
@@ -164,7 +164,7 @@ fn left_out(cluster: &Cluster, index: InstanceIdx, to: &Destination, io: &mut Io
     if reasons.is_empty() { Ok(()) } else { writeln!(io.err, "  {}", reasons.join(", ")) }
 }
 
-/// Why a move is refused, with the figures of its target if it is the target that refuses.
+/// Explains a refused move, with the target's figures if the target refuses. `None` if the move is possible.
 fn refused(cluster: &Cluster, index: InstanceIdx, mov: Move, target: NodeIdx, force: bool) -> Option<String> {
     let mode: FailMode = Probe::new(cluster, index).judge(mov, force).err()?;
     let instance = cluster.instance(index);
@@ -173,11 +173,11 @@ fn refused(cluster: &Cluster, index: InstanceIdx, mov: Move, target: NodeIdx, fo
         Move::FailoverTo(_) => refused_arrival(cluster, instance, target, force),
         _ => None,
     };
-    // Migration tags are not a matter of the target's figures.
+    // Migration tags don't depend on the target's figures.
     let check = check.filter(|_| mode != FailMode::Migration);
     Some(match check {
         Some(check) => format!("{check} ({mode})"),
-        // The target would take it: the instance's other node does not keep it.
+        // The target accepts the instance, but its primary refuses to keep it.
         None if matches!(mov, Move::ReplaceSecondary(_)) && mode != FailMode::Migration => {
             format!("{} on {}, its primary node ({mode})", words(mode), cluster.node(instance.primary).name)
         }

@@ -84,7 +84,7 @@ fn first_key_wins_and_records_of_the_same_name_stay() {
     assert_eq!(message.data.instances[0].memory, 7);
     let message = read_ok(&changed(r#""i1.ex.com":{"#, r#""i2.ex.com":{"#));
     assert_eq!(message.data.instances.len(), 2);
-    // As with the reference, the name then means the last.
+    // As in the reference, the last one wins.
     let Request::Relocate { instance, .. } = message.request else { panic!() };
     assert_eq!(instance, InstanceIdx(1));
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a message is said as the reference says it.
+//! Errors in messages have the reference's texts.
 
 use super::{changed, current, read};
 
@@ -192,10 +192,10 @@ fn text_that_is_not_json() {
     check(&"[".repeat(200), &format!("{head}nested too deeply at line 1 column 130"));
 }
 
-/// The order is the reference's, found by asking it.
+/// The order was determined by running the reference.
 #[test]
 fn of_several_things_that_are_wrong_the_first_is_said() {
-    /// What is said of each text in turn names these keys.
+    /// Checks that errors name these keys one after another, as each key is added.
     fn in_order(object: &str, shell: fn(&str) -> String, order: &[&str]) {
         let mut fields: Vec<String> = Vec::new();
         for key in order {
@@ -253,7 +253,7 @@ fn of_several_things_that_are_wrong_the_first_is_said() {
     );
     let request = [["type", "name", "required_nodes"].as_slice(), &of_instance].concat();
     in_order("request", current, &request);
-    // The message itself: what it is about, its parts with all that is in them, and then the rest.
+    // Keys of the message itself: the request, then the parts with all their values, then the rest.
     let mut text = changed(r#""cluster_tags":["t"],"enabled_hypervisors":["kvm","fake"],"#, "");
     let steps = [
         (

@@ -1,4 +1,4 @@
-//! Tests of the protocol, with composed messages; the expected texts are those of Ganeti's `hail`.
+//! Tests of the protocol on hand-written messages. Expected texts are those of Ganeti's `hail`.
 
 mod current;
 mod errors;
@@ -8,7 +8,7 @@ mod version2;
 
 use super::{Message, ProtocolError, parse};
 
-/// A small message in the current dialect, with a place for the request.
+/// A small message in the current dialect, with a placeholder for the request.
 const CURRENT: &str = r#"{"version":2,"cluster_name":"c","cluster_tags":["t"],"enabled_hypervisors":["kvm","fake"],
 "nodegroups":{"g-1":{"name":"g1","alloc_policy":"preferred","networks":["net"],"tags":[],"ipolicy":{
 "std":{"memory-size":128,"cpu-count":1,"disk-size":1024,"disk-count":1,"nic-count":1,"spindle-use":1},
@@ -37,7 +37,7 @@ fn read_ok(text: &str) -> Message {
     read(text).unwrap_or_else(|e| panic!("{e} in {text}"))
 }
 
-/// The message with one passage replaced; the passage must be there.
+/// Replaces a passage of the message. Panics if it isn't there.
 fn changed(from: &str, to: &str) -> String {
     let text = current(RELOCATE);
     assert!(text.contains(from), "no {from}");

@@ -1,4 +1,4 @@
-//! Answers as they are written.
+//! Responses as printed.
 
 use crate::iallocator::{Evacuation, Moved, ResultValue, failure, success};
 use crate::opcode::{NewSecondary, OpCode};

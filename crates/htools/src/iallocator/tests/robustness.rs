@@ -1,4 +1,4 @@
-//! Damaged and random messages are refused, not fatal.
+//! Damaged and random messages cause errors, not panics.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::{RELOCATE, current};
 use crate::iallocator::parse;
 use crate::json::Cursor;
 
-/// Whether the cursor takes the text as one JSON value.
+/// Whether the cursor accepts the text as one JSON value.
 fn accepts(text: &str) -> bool {
     let mut cursor = Cursor::new(text);
     cursor.skip().and_then(|()| cursor.end()).is_ok()
@@ -24,7 +24,7 @@ proptest! {
                 0 => bytes[at] = byte,
                 1 => drop(bytes.remove(at)),
                 2 => bytes.insert(at, b"{}[]\",:0-.eE\\"[usize::from(byte) % 13]),
-                // Never empty, so that the next edit has a place.
+                // Never empty, so that the next edit has a position.
                 _ => bytes.truncate(at.max(8)),
             }
         }

@@ -1,11 +1,11 @@
-//! Messages of protocol version 2: the document's own examples.
+//! Messages of protocol version 2, from the examples in its document.
 
 use cluster::{GroupIdx, InstanceIdx, InstanceStatus, LoadOptions, NodeIdx};
 
 use super::read_ok;
 use crate::iallocator::{Dialect, Request};
 
-/// The cluster of the protocol's own examples.
+/// Cluster in the examples of the protocol's document.
 const EXAMPLE: &str = r#"{"cluster_tags":[],"request":REQUEST,"cluster_name":"cluster1.example.com","instances":{
 "instance1.example.com":{"tags":[],"should_run":false,"disks":[{"mode":"w","size":64},{"mode":"w","size":512}],
 "nics":[{"ip":null,"mac":"aa:00:00:00:60:bf","bridge":"xen-br0"}],"vcpus":1,"disk_template":"plain","memory":128,
@@ -41,7 +41,7 @@ fn allocation_of_the_example() {
     assert_eq!((new.instance.disk, new.instance.spindle_use, new.required_nodes), (3328, 1, 2));
     let data = message.data;
     assert_eq!((data.groups.len(), data.groups[0].name.as_str()), (1, "default"));
-    // The two nodes that are not listed come last, in the order of the instances.
+    // The two unlisted nodes come last, in order of the instances.
     let nodes: Vec<(&str, bool)> = data.nodes.iter().map(|n| (n.name.as_str(), n.offline)).collect();
     assert_eq!(
         nodes,
@@ -76,7 +76,7 @@ fn relocation_of_the_example() {
     else {
         panic!()
     };
-    // The full name is preferred to the alias that node3.example.com.com has.
+    // Full names take precedence over aliases, such as the one of node3.example.com.com.
     assert_eq!((instance, required_nodes, relocate_from), (InstanceIdx(1), 1, vec![NodeIdx(4)]));
 }
 
@@ -90,7 +90,7 @@ fn evacuation_of_the_example() {
         let message = read_ok(&example(request));
         assert_eq!(message.request, Request::MultiEvacuate { nodes: vec![NodeIdx(1)] }, "{request}");
     }
-    // node3.example.com and node3.example.com.com.
+    // Matches node3.example.com and node3.example.com.com.
     assert!(super::read(&example(r#"{"evac_nodes":["node3"],"type":"multi-evacuate"}"#)).is_err());
 }
 
@@ -102,7 +102,7 @@ fn groups_may_be_given() {
     let message = read_ok(&text);
     assert_eq!(message.dialect, Dialect::Version2);
     assert_eq!((message.data.groups[0].uuid.as_str(), message.data.groups[0].policy.vcpu_ratio), ("u", -1.0));
-    // So it is with the other requests.
+    // The same for other requests.
     let text = example(ALLOCATE).replacen(r#"{"cluster_tags":[],"#, groups, 1);
     let message = read_ok(&text);
     assert_eq!((message.dialect, message.data.groups[0].uuid.as_str()), (Dialect::Version2, "u"));
@@ -125,7 +125,7 @@ fn messages_with_something_newer_are_of_the_current_dialect() {
     assert_eq!(complaint(r#""tags":[]"#, ""), lacks(&format!(r#"{few},"tags""#)));
 }
 
-/// The document's text: what messages of version 2 have of groups and nodes.
+/// Groups and nodes as the text of the protocol's document describes them.
 #[test]
 fn groups_and_nodes_as_the_text_has_them() {
     let groups = r#"{"cluster_tags":[],"enabled_hypervisors":["xen-pvm"],
@@ -135,7 +135,7 @@ fn groups_and_nodes_as_the_text_has_them() {
     let text = example(ALLOCATE).replacen(r#"{"cluster_tags":[],"#, groups, 1);
     let text = text.replace("node3.example.com.com", "node3.example.com").replace("nodee1", "node1.example");
     let text = text.replace(r#""total_disk":"#, node).replace("should_run", "admin_up");
-    // A footnote: nodes that are offline tell nothing of what they have.
+    // According to a footnote, offline nodes report no resources.
     let text = text.replacen(r#""offline":false"#, r#""offline":true"#, 1);
     let text = text.replacen(r#""total_disk":858276,"#, "", 1).replacen(r#""free_memory":3505,"#, "", 1);
     let message = read_ok(&text);

@@ -1,4 +1,4 @@
-//! Reports from files, and what they change.
+//! Reports from files, and their effect on a cluster.
 
 use cluster::LoadOptions;
 

@@ -1,4 +1,4 @@
-//! Daemons on the network.
+//! Reports from daemons on the network.
 
 use cluster::LoadOptions;
 
@@ -7,7 +7,7 @@ use crate::mond::network::ask_within;
 use crate::mond::*;
 use crate::text;
 
-/// Two nodes, whose names are addresses of this machine.
+/// Two nodes whose names are addresses of this machine.
 fn cluster() -> Cluster {
     let text = "g1|u1|preferred||\n\n\
         127.0.0.1|32768|0|22000|100000|50000|4|M|u1|1||N|0|1|1.0\n\
@@ -45,7 +45,7 @@ fn the_name_of_a_report_does_not_matter_on_the_network() {
 
 #[test]
 fn silence_and_nonsense_are_told_apart() {
-    // The reference complains of those that do not answer only.
+    // The reference only reports nodes that don't answer.
     let server = Server::start(|head| {
         if head.contains("127.0.0.1") { Reply::Silence } else { Reply::Document(200, "{}".to_owned()) }
     });

@@ -1,4 +1,4 @@
-//! Where a cluster comes from, and what is printed and saved of it.
+//! Options for the source of a cluster, and for printing and saving it.
 
 use super::Argument::{Optional, Required};
 use super::{CHOICE, FILE, Flag, NOTHING, READERS, int, option, values};

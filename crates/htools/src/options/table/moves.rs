@@ -1,4 +1,4 @@
-//! What may be moved or placed, and where to.
+//! Options that limit moves and placements.
 
 use super::Argument::Required;
 use super::{Flag, INSTANCES, NOTHING, float, int, number, option, values};
