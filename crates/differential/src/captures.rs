@@ -1,5 +1,5 @@
-//! `cargo xtask captures`: what a real cluster said: requests that its master daemon sent, with the answers they
-//! got; and exchanges with its master daemon and its remote API.
+//! `cargo xtask captures`: replays traffic recorded on a real cluster, namely iallocator requests of its
+//! master daemon with their answers, and exchanges with the master daemon and the remote API.
 
 mod replay;
 
@@ -19,7 +19,6 @@ use crate::outcome;
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let ours = arguments.text("--ours")?.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
     arguments.finish()?;
@@ -29,14 +28,13 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     run(&ours, &places::reference()?, &shared)?.conclude("captures")
 }
 
-/// Replays all captures.
 pub fn run(ours: &Executable, reference: &Executable, shared: &Path) -> Result<Tally> {
     let mut tally = requests(ours, reference, shared)?;
     tally += replay::run(ours, reference, &shared.join("labs/ganeti/captures"))?;
     Ok(tally)
 }
 
-/// Replays all requests: our answer must be the installed reference's, and the recorded one where that
+/// Replays all requests. Our answer must equal the installed reference's, and also the recorded one if that
 /// came from hail (some captures exercise broken allocators).
 fn requests(ours: &Executable, reference: &Executable, shared: &Path) -> Result<Tally> {
     let directory = shared.join("labs/ganeti/captures/iallocator");
@@ -48,7 +46,7 @@ fn requests(ours: &Executable, reference: &Executable, shared: &Path) -> Result<
         let request = read(&directory.join(format!("{name}.request.json")))?;
         let response =
             fs::read_to_string(directory.join(format!("{name}.response.json"))).unwrap_or_default();
-        // The reference's network queries of --mond would go to nodes that no longer exist.
+        // With `--mond`, the reference would send network queries to nodes that no longer exist.
         let words = recorded.into_iter().filter(|word| word != "--mond" && word != "--mond=yes");
         let mut arguments: Vec<String> = words.collect();
         arguments.push("request.json".to_owned());

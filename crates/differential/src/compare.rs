@@ -1,4 +1,4 @@
-//! Compares what two programs did with the same case.
+//! Comparison of two programs on the same case.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,35 +13,29 @@ use crate::outcome::{self, Outcome};
 /// The two programs.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// The reference.
     pub reference: Executable,
-    /// Ours.
     pub ours: Executable,
-    /// How long either may take for a case.
+    /// Time limit for each program and case.
     pub limit: Duration,
 }
 
-/// How a comparison ended.
+/// Result of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Both did the same.
     Equal,
-    /// The reference took too long to compare.
+    /// The reference exceeded the time limit.
     TooSlow,
-    /// The reference crashed, which is nothing to imitate.
+    /// The reference crashed, which we don't imitate.
     Crashed,
-    /// They differ.
     Different(Difference),
 }
 
 /// The first difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// What differs: the exit status, a stream or a file.
+    /// Exit status, stream or file.
     pub place: String,
-    /// The reference's line.
     pub reference: String,
-    /// Our line.
     pub ours: String,
 }
 
@@ -54,12 +48,13 @@ impl fmt::Display for Difference {
 }
 
 impl Pair {
-    /// Runs both on a case and compares.
+    /// Runs both programs on a case and compares their outcomes.
     pub fn compare(&self, case: &Case) -> Result<Verdict> {
         Ok(self.compare_telling(case)?.0)
     }
 
-    /// Runs both on a case and compares; also returns what the reference did.
+    /// Like [`Self::compare`], and also returns the reference's outcome. `None` if it exceeded the time
+    /// limit.
     pub fn compare_telling(&self, case: &Case) -> Result<(Verdict, Option<Outcome>)> {
         let Some(reference) = outcome::of_case(&self.reference, case, self.limit)? else {
             return Ok((Verdict::TooSlow, None));
@@ -105,7 +100,7 @@ fn difference(place: &str, reference: &str, ours: &str) -> Difference {
     Difference { place: place.to_owned(), reference: reference.to_owned(), ours: ours.to_owned() }
 }
 
-/// The first differing line of two texts.
+/// First differing line of two texts.
 pub fn bytes(place: &str, reference: &[u8], ours: &[u8]) -> Option<Difference> {
     if reference == ours {
         return None;
@@ -119,7 +114,7 @@ pub fn bytes(place: &str, reference: &[u8], ours: &[u8]) -> Option<Difference> {
     Some(difference(&format!("{place}, line {}", at + 1), &line(&reference), &line(&ours)))
 }
 
-/// A long line's start; the whole is in the saved case.
+/// Beginning of a long line. The saved case has the whole line.
 fn excerpt(line: &str) -> String {
     const MOST: usize = 400;
     if line.chars().count() <= MOST {

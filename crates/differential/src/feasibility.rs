@@ -1,15 +1,15 @@
-//! `cargo xtask feasibility`: what `hail` accepts, `hspace` counts and `hcheck` approves.
+//! `cargo xtask feasibility`: compares the decisions of `hail`, `hspace` and `hcheck`.
 //!
-//! A cluster is filled one `hail` request at a time, as a master daemon would do it, and compared with what
-//! `hspace` promised: the same instances on the same nodes. `hcheck` must then find every node as evacuable as
-//! it was before. Where the two differ by definition:
+//! A cluster is filled one `hail` request at a time, as a master daemon would do it, and compared with the
+//! promise of `hspace`: the same instances on the same nodes. `hcheck` must then find every node as evacuable
+//! as before. `hail` and `hspace` differ by definition in four cases:
 //!
-//! - Where nodes fail N+1 already, `hspace` places nothing unless told to accept that; `hail` does not ask.
-//! - For DRBD, `hspace`'s last stretch does not look at redundancy (HT-hspace), `hail` always does. So
-//!   they may part where `hspace`'s result is not redundant, and only there.
-//! - `hspace` places over all groups at once, `hail` in the best group; here there is one group.
-//! - A request from a master daemon counts DRBD's metadata in the disk space, `hspace` does not; the requests
-//!   here leave them out.
+//! - If nodes already fail N+1, `hspace` places nothing unless told to accept that; `hail` doesn't check it.
+//! - For DRBD, the last stretch of `hspace` ignores redundancy (HT-hspace), `hail` never does. So they can
+//!   differ if the result of `hspace` isn't redundant, and only then.
+//! - `hspace` places over all groups at once, `hail` in the best group; here, clusters have one group.
+//! - A request from a master daemon counts DRBD's metadata in the disk space, `hspace` doesn't; the requests
+//!   here leave it out.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,10 +31,9 @@ use crate::outcome::{self, Outcome};
 use crate::seeds;
 
 const LIMIT: Duration = Duration::from_secs(20);
-/// At most that many instances are placed.
+/// Maximum number of instances to place.
 const MOST_INSTANCES: usize = 25;
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let seeds = seeds::of(&mut arguments, 300)?;
     let ours = arguments.text("--ours")?.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
@@ -42,7 +41,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     run(&ours, seeds).conclude("feasibility")
 }
 
-/// Fills the clusters of some seeds.
+/// Fills the clusters of these seeds and compares.
 pub fn run(ours: &Executable, seeds: Range<u64>) -> Tally {
     let mut tally = Tally::default();
     let mut found = BTreeMap::new();
@@ -77,21 +76,21 @@ pub fn run(ours: &Executable, seeds: Range<u64>) -> Tally {
 #[derive(Clone)]
 struct Filling {
     cluster: Cluster,
-    /// One of the instances to place.
+    /// Template of the instances to place.
     shape: Instance,
     checks: bool,
 }
 
-/// How the two compare.
+/// Result of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Found {
-    /// As many instances, on the same nodes.
+    /// The same number of instances, on the same nodes.
     Equal,
-    /// Nothing fits at all.
+    /// Not even one instance fits.
     Full,
     /// Nodes fail N+1 from the start.
     Blocked,
-    /// DRBD without redundancy.
+    /// DRBD without redundancy, so not compared.
     Parted,
 }
 
@@ -142,7 +141,8 @@ impl Filling {
         }
         let promised = self.promised(ours)?;
         if self.checks && self.shape.template == "drbd" {
-            // hspace saves what nodes reported before: the cluster as it would be is put together here.
+            // hspace saves the figures that nodes reported before, so the resulting cluster is put together
+            // here.
             let mut kept = self.clone();
             for (number, nodes) in promised.iter().enumerate() {
                 kept.settle(number, nodes)?;
@@ -180,7 +180,7 @@ impl Filling {
         if self.checks { Vec::new() } else { vec!["--no-capacity-checks".to_owned()] }
     }
 
-    /// Writes the cluster where a person can try it.
+    /// Saves the cluster for manual tests.
     fn save(&self, seed: u64) -> Result<PathBuf> {
         let directory = places::target().join("feasibility");
         std::fs::create_dir_all(&directory)?;
@@ -198,7 +198,7 @@ impl Filling {
             format!("--disk-template={}", shape.template),
             format!("--spindle-use={}", shape.spindle_use),
             format!("--standard-alloc={}m,{}m,{}", shape.disk, shape.memory, shape.vcpus),
-            // The tiered phase is not looked at: it shall be short.
+            // The tiered phase isn't compared, so it's kept short.
             format!("--tiered-alloc={}m,{}m,{}", shape.disk, shape.memory, shape.vcpus),
             "-Shspace".to_owned(),
         ];
@@ -206,12 +206,12 @@ impl Filling {
         words
     }
 
-    /// The nodes of each instance that `hspace` promises.
+    /// Nodes of each instance that `hspace` promises.
     fn promised(&self, ours: &Executable) -> Result<Vec<Vec<String>>> {
         let outcome = run_on(ours, "hspace", &self.hspace_line(), &text::render(&self.cluster))?;
         let stderr = String::from_utf8_lossy(&outcome.stderr);
         if stderr.contains("online nodes") {
-            // Too few nodes for the template: hspace calls it an error, hail a failure.
+            // Too few nodes for the template: an error for hspace, a failed request for hail.
             return Ok(Vec::new());
         }
         ensure!(outcome.status == Some(0), "hspace failed: {stderr}");
@@ -220,7 +220,7 @@ impl Filling {
         Ok(placements(&String::from_utf8(content)?))
     }
 
-    /// Asks `hail` for one more instance; its nodes, if it found some.
+    /// Asks `hail` for one more instance. Returns its nodes, or `None` if hail finds none.
     fn ask(&self, ours: &Executable, number: usize) -> Result<Option<Vec<String>>> {
         let mut request = Json::object([
             ("type", Json::text("allocate")),
@@ -252,7 +252,7 @@ impl Filling {
         Ok(Some(nodes.filter_map(|node| node.as_str().map(str::to_owned)).collect()))
     }
 
-    /// The cluster once the instance runs.
+    /// Adds the instance to the cluster, as if it ran there.
     fn settle(&mut self, number: usize, nodes: &[String]) -> Result<()> {
         let mut places = Vec::new();
         for node in nodes {
@@ -276,7 +276,7 @@ impl Filling {
     }
 }
 
-/// The nodes of the instances that were placed, in the order of placing, primary first.
+/// Nodes of the placed instances in order of placement, primary first.
 fn placements(saved: &str) -> Vec<Vec<String>> {
     let mut rows: Vec<(usize, Vec<String>)> = saved
         .lines()
@@ -290,11 +290,11 @@ fn placements(saved: &str) -> Vec<Vec<String>> {
     rows.into_iter().map(|(_, nodes)| nodes).collect()
 }
 
-/// What `hcheck` counts.
+/// Counts reported by `hcheck`.
 struct Health {
     /// Nodes that fail N+1.
     fail_n1: u64,
-    /// Nodes that could not be emptied.
+    /// Nodes that couldn't be emptied.
     stuck: u64,
 }
 
@@ -315,7 +315,8 @@ fn name(number: usize) -> String {
     format!("new-{number}.filled")
 }
 
-/// Leaves out what only one of the two formats can say, so that both programs see the same cluster.
+/// Removes properties that only one of the two formats can express, so that both programs see the same
+/// cluster.
 fn ordinary(cluster: &mut Cluster) {
     cluster.hypervisors = vec!["xen-pvm".to_owned()];
     cluster.policy = None;
@@ -323,7 +324,7 @@ fn ordinary(cluster: &mut Cluster) {
         cluster.nodes.first().and_then(|node| node.name.find('.').map(|at| node.name[at..].to_owned()));
     for (number, node) in cluster.nodes.iter_mut().enumerate() {
         node.name = format!("node{number}{}", domain.as_deref().unwrap_or_default());
-        // A message says nothing of an offline node's resources; a file can.
+        // Unlike a file, a message has no resources for offline nodes.
         node.unknown = node.role == 'Y';
         node.drained = false;
         node.cpu_speed = 1.0;
@@ -342,7 +343,6 @@ fn ordinary(cluster: &mut Cluster) {
     cluster.instances.retain(|instance| (instance.template == "drbd") == instance.secondary.is_some());
 }
 
-/// Runs a program on a cluster's file.
 fn run_on(ours: &Executable, program: &str, words: &[String], cluster: &str) -> Result<Outcome> {
     let outcome = outcome::of(ours, program, words, &[("cluster.data", cluster)], LIMIT)?;
     outcome.with_context(|| format!("{program} did not finish within {LIMIT:?}"))

@@ -1,34 +1,28 @@
 //! JSON values that keep the order of keys and the text of numbers, for writing requests.
 //!
-//! `serde_json` could keep the order too, but only by a feature that would then be switched on for the
-//! whole workspace, where the product's own reader must do without it.
+//! `serde_json` can keep the order too, but only with a feature. Cargo would enable it for the whole
+//! workspace, although the product's own reader has to work without it.
 
 use std::fmt;
 
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
-    /// `null`
     Null,
-    /// `true`, `false`
     Bool(bool),
     /// A number, as written.
     Number(String),
-    /// A string.
     Text(String),
-    /// An array.
     List(Vec<Json>),
-    /// An object; keys may repeat.
+    /// An object; keys can repeat.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
-    /// A string.
     pub fn text(value: impl Into<String>) -> Self {
         Self::Text(value.into())
     }
 
-    /// A number.
     pub fn number(value: impl fmt::Display) -> Self {
         Self::Number(value.to_string())
     }
@@ -38,12 +32,11 @@ impl Json {
         Self::List(values.iter().map(|v| Self::text(v.as_ref())).collect())
     }
 
-    /// An object.
     pub fn object<const N: usize>(members: [(&str, Self); N]) -> Self {
         Self::Object(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
     }
 
-    /// Adds a member to an object.
+    /// Adds a member to an object. Does nothing to any other value.
     pub fn set(&mut self, key: &str, value: Self) {
         if let Self::Object(members) = self {
             members.push((key.to_owned(), value));

@@ -1,4 +1,5 @@
-//! What the compared cases exercised: a generator that draws only refusals would pass every comparison.
+//! Counts of the behavior that the compared cases exercised. Without them, a generator that draws only
+//! refused input would pass every comparison.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -7,10 +8,10 @@ use crate::generate::model::{Case, Program, Source};
 use crate::json::Json;
 use crate::outcome::Outcome;
 
-/// Upper limits of the numbers of nodes that are counted together; larger clusters follow them.
+/// Upper limits of the classes of cluster sizes, in nodes. Larger clusters form one more class.
 const SIZES: [usize; 3] = [60, 500, 2000];
 
-/// How often each kind of outcome, and each size of clusters, was compared.
+/// Number of comparisons by kind of outcome, and by size of the cluster.
 #[derive(Debug, Default)]
 pub struct Kinds {
     counts: Mutex<BTreeMap<String, usize>>,
@@ -18,7 +19,7 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// Counts the outcome of the reference.
+    /// Counts an outcome of the reference.
     pub fn count(&self, case: &Case, reference: &Outcome) {
         if let Ok(mut counts) = self.counts.lock() {
             *counts.entry(kind(case, reference)).or_default() += 1;
@@ -28,7 +29,6 @@ impl Kinds {
         }
     }
 
-    /// Prints the counts.
     pub fn print(&self) {
         if let Ok(counts) = self.counts.lock() {
             for (kind, count) in counts.iter() {
@@ -76,7 +76,7 @@ fn kind(case: &Case, reference: &Outcome) -> String {
     format!("{} {how}", subject(case))
 }
 
-/// What `hcheck` found, and whether it tried to do something about it.
+/// Health found by `hcheck`, and whether simulated balancing changed the scores.
 fn health(stdout: &str) -> &'static str {
     let machine = stdout.contains("HCHECK_");
     if stdout.contains("NEED_REBALANCE=1") || stdout.contains("not healthy: True") {
@@ -104,7 +104,7 @@ fn changes(stdout: &str) -> bool {
     initial != last
 }
 
-/// What `hsqueeze` decided.
+/// Decision of `hsqueeze`.
 fn squeezed(stdout: &str) -> &'static str {
     let moves = stdout.contains("jobset");
     if stdout.contains("Onlining all nodes will not") {
@@ -130,7 +130,7 @@ fn no_reboots(stderr: &str) -> &'static str {
     }
 }
 
-/// Moves are indented; anything else but the header and dumps is a group.
+/// Moves are indented. All other lines except the header and dumps are groups.
 fn reboots(stdout: &str) -> &'static str {
     let lines = || stdout.lines().filter(|l| !l.starts_with('\'') && !l.contains(": "));
     let moves = lines().any(|line| line.starts_with("  "));
@@ -142,10 +142,10 @@ fn reboots(stdout: &str) -> &'static str {
     }
 }
 
-/// What stopped a filling of the cluster with fixed-size instances, and whether it began.
+/// Reason why filling the cluster with fixed-size instances stopped, and whether it placed any.
 fn filling(stdout: &str) -> &'static str {
     let stopped_by = |reason: &str| {
-        // The last reason told is that of the fixed size.
+        // The last reason printed is for the fixed size.
         let mut told =
             stdout.lines().filter(|line| line.contains("reason: ") || line.contains("FAIL_REASON="));
         told.next_back().is_some_and(|line| line.to_uppercase().ends_with(reason))

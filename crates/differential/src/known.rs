@@ -1,44 +1,44 @@
-//! Where we differ from the reference on purpose: the only place that forgives a difference.
+//! Intended differences from the reference. No other module forgives a difference.
 //!
 //! | difference | why | how the differential tests avoid it |
 //! | --- | --- | --- |
 //! | `-I FILE` counts every instance twice in the reference | plainly broken | never drawn |
 //! | surrogate pairs in JSON (`\ud83d\ude00`) break the reference's output | plainly broken | names are written raw |
 //! | JSON that starts with blanks is refused by the reference | we read a superset | never drawn |
-//! | a message without `nodegroups` is protocol version 2 to us; the reference refuses it | more is understood | [`NEVER_DAMAGED`]; `multi-evacuate` is never drawn |
-//! | `--mond` without a file asks every node over the network | nothing answers in a test | never drawn |
+//! | a message without `nodegroups` is protocol version 2 to us; the reference refuses it | we accept more | [`NEVER_DAMAGED`]; `multi-evacuate` is never drawn |
+//! | `--mond` without a file queries every node over the network | no node answers in a test | never drawn |
 //! | a change-group without target dumps the reference's own records | free text by its nature | [`normalise`] |
 //! | the reference crashes (see [`crashed`]) | valid input; we must not crash | counted as skipped |
 //! | `hail -S` after a placement in a named or dedicated group writes that group's nodes only, or crashes | a file that lacks nodes is broken; ours has all | [`same_file`] |
-//! | `--simulate` numbers nodes from 1 | shows only in the fields `idx` and `peermap` | standard error not compared |
-//! | a drbd instance with the same node twice is accepted in a message | refused as in text files | never drawn |
-//! | an address's password in `hscan`'s output and names of files | leaks it; ours leaves it out | never drawn |
-//! | `hscan` of 3.0.2 saves the memory of KVM nodes as received; ours, as 3.1's, what counts | a file of 3.0.2 promises room that is not there | [`same_file`] |
-//! | why `hscan` could not read a cluster | addressed to people, though on standard output | [`normalise`] |
+//! | `--simulate` numbers nodes from 1 | visible only in the fields `idx` and `peermap` | standard error not compared |
+//! | a drbd instance with the same node twice is accepted in a message | we refuse it, as in text files | never drawn |
+//! | an address's password appears in the output and file names of `hscan` | leaks it; ours leaves it out | never drawn |
+//! | `hscan` of 3.0.2 saves the memory of KVM nodes as received; ours, like 3.1, the memory that counts | a file of 3.0.2 promises memory that isn't there | [`same_file`] |
+//! | the reason why `hscan` couldn't read a cluster | written for people, though on standard output | [`normalise`] |
 //! | `harep` crashes on a drbd instance without secondary | valid input; we leave the instance alone | never drawn |
-//! | names beyond ASCII are sent to a master daemon as Latin-1 | no JSON; we send UTF-8 | never drawn |
-//! | fewer numbers than jobs in a daemon's answer are taken for granted | some job would never be waited for; an error | never drawn |
-//! | what SIGTERM makes a program say is lost if it is not said to a terminal | it is printed | tested without the reference |
-//! | messages of a run that fails | addressed to people; status and output are compared | standard error not compared |
+//! | names beyond ASCII are sent to a master daemon as Latin-1 | not valid JSON; we send UTF-8 | never drawn |
+//! | a daemon's answer with fewer numbers than jobs is accepted | some job would never be waited for; we report an error | never drawn |
+//! | messages after SIGTERM are lost unless they go to a terminal | we print them | tested without the reference |
+//! | messages of a failed run | written for people; status and output are compared | standard error not compared |
 
 use crate::generate::model::{Case, Program};
 use crate::outcome::Outcome;
 
-/// Members of a message that decide which dialect of the protocol it is for us.
+/// Members of a message that determine the protocol version for us.
 pub const NEVER_DAMAGED: [&str; 1] = ["nodegroups"];
 
-/// What starts the dump of all group records in an answer.
+/// Text before the dump of all group records in an answer.
 const DUMP: &[u8] = b"all groups: ";
 
-/// What starts the reason why `hscan` could not read a cluster.
+/// Text before the reason why `hscan` couldn't read a cluster.
 const DETAILS: &[u8] = b"failed to load data. Details:\n";
 
-/// The output with everything removed that may differ.
+/// Removes everything from the output that is allowed to differ.
 pub fn normalise(stdout: &[u8]) -> Vec<u8> {
     without(&without(stdout, DUMP, end_of_json_string), DETAILS, end_of_reason)
 }
 
-/// The text without what follows each mark, as far as `end` says.
+/// Removes the text after each mark. `end` returns the length to remove.
 fn without(text: &[u8], mark: &[u8], end: fn(&[u8]) -> usize) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut rest = text;
@@ -51,7 +51,7 @@ fn without(text: &[u8], mark: &[u8], end: fn(&[u8]) -> usize) -> Vec<u8> {
     kept
 }
 
-/// A reason may have several lines; nothing but another error follows it in a comparison.
+/// A reason can span several lines. In a comparison, only another error can follow it.
 fn end_of_reason(text: &[u8]) -> usize {
     let next = b"\nError for ";
     text.windows(next.len()).position(|w| w == next).unwrap_or(text.len())
@@ -69,18 +69,18 @@ fn end_of_json_string(text: &[u8]) -> usize {
     text.len()
 }
 
-/// Whether standard error of that run must be equal: tables and warnings of a run that worked.
+/// Whether standard error must be equal: tables and warnings of a successful run.
 pub fn compares_stderr(case: &Case, reference: &Outcome) -> bool {
     let shows_indices =
         case.options.iter().any(|words| words[0].contains("idx") || words[0].contains("peermap"));
     if case.has_option("--simulate") && shows_indices {
         return false;
     }
-    // `hcheck` tells with its status what it found.
+    // The status of `hcheck` is its finding.
     reference.status == Some(0) || (case.program == Program::Hcheck && !reference.stdout.is_empty())
 }
 
-/// Whether a file that both wrote is the same, as far as it must be.
+/// Whether two written files are equal, except for allowed differences.
 pub fn same_file(name: &str, theirs: &[u8], ours: &[u8]) -> bool {
     if theirs == ours {
         return true;
@@ -114,18 +114,18 @@ fn same_but_node_memory(theirs: &[u8], ours: &[u8]) -> bool {
         })
 }
 
-/// Whether a run of the reference ended in its language's own error instead of an answer.
+/// Whether a run of the reference ended with a Haskell runtime error instead of an answer.
 ///
-/// It does for a drbd instance without secondary (`hbal`), and for `--print-instances` and `hcheck` with an
-/// instance whose nodes are in two groups. `hspace` does where groups are judged by themselves and an instance is
-/// split over two, for `-l 0` without `--machine-readable`, and for instances without memory that the policy allows.
+/// `hbal` does for a drbd instance without secondary; `--print-instances` and `hcheck` do for an instance
+/// with nodes in two groups. `hspace` does if groups are judged separately and an instance is split over two,
+/// for `-l 0` without `--machine-readable`, and for instances without memory that the policy allows.
 pub fn crashed(reference: &Outcome) -> bool {
     let stderr = String::from_utf8_lossy(&reference.stderr);
     reference.status != Some(0)
         && ["CallStack (from", "Prelude.", "divide by zero"].iter().any(|mark| stderr.contains(mark))
 }
 
-/// Whether a run of ours ended in a panic or by a signal, which nothing excuses.
+/// Whether our program panicked or was ended by a signal, which is never excused.
 pub fn panicked(ours: &Outcome) -> bool {
     ours.status.is_none_or(|status| status == 101)
 }

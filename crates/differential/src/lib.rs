@@ -1,7 +1,32 @@
-//! The reference and ours on generated and on recorded input.
+//! Comparison of the installed reference (Ganeti's htools) with our program, on generated and on recorded
+//! input.
 //!
-//! It runs both as programs and knows the code of neither, so that a fault of the engine cannot hide itself from the
-//! comparison. What is `pub` is for chores of other crates: to measure on generated clusters, to compare at a real cluster.
+//! ```text
+//! seed ──generate──► Case ──┐
+//!                           ├──outcome──► two Outcomes ──compare──► equal, or the first difference
+//! recorded input ───────────┘                              │
+//!                                             known: intended differences
+//! ```
+//!
+//! - [`generate`] draws a case from a seed: a cluster, a command line, and for `hail` a request. A case
+//!   consists of plain values and becomes files only when it runs.
+//! - [`outcome`] runs a program on files in an otherwise empty directory and collects its status, output and
+//!   written files. If they are a master daemon's files, a simulated daemon serves them on a socket.
+//! - [`compare`] finds the first difference between two outcomes. The chore `differential` shrinks a failing
+//!   case and saves it with both answers.
+//! - `execution` compares the requests that programs send to a simulated master daemon, `vectors` and
+//!   `captures` replay recordings, and `feasibility` compares our `hail`, `hspace` and `hcheck` with each
+//!   other.
+//! - `stages` defines how much of this runs on every change, `soak` how much overnight.
+//!
+//! Both programs run as processes, and this crate depends on the code of neither, so a fault in our engine
+//! can't hide itself from the comparison. [`known`] is the only module that forgives a difference, and it
+//! gives the reason for each. The same seed always gives the same case.
+//!
+//! Public items are for chores of other crates, which measure on generated clusters or compare on a real
+//! cluster.
+//!
+//! Start reading at `seeds.rs` for the flow and at `known.rs` for the intended differences.
 
 mod captures;
 pub mod compare;
@@ -39,7 +64,7 @@ Usage: differential differential|soak|vectors|captures|execution|feasibility|cas
 cargo xtask --help has the options, and cargo xtask builds this program before it runs it.
 ";
 
-/// Runs the chore that the command line names.
+/// Runs the chore named on the command line.
 pub fn main() -> ExitCode {
     chores::program::main(HELP, dispatch)
 }

@@ -1,4 +1,5 @@
-//! Servers for comparisons: a master daemon and a remote API that answer from files, the same to everybody.
+//! Servers for comparisons: a master daemon and a remote API that answer from files, with the same answer
+//! every time.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,10 +13,10 @@ use serde_json::Value;
 
 use crate::luxi_server::{Reply, Server};
 
-/// A file that shows that a directory is a daemon's.
+/// File that marks a directory as a daemon's.
 pub const MARK: &str = "cluster.luxi";
 
-/// Starts a master daemon that answers from `*.luxi` files in its directory, on a socket there.
+/// Starts a master daemon on a socket in the directory, which answers from the `*.luxi` files there.
 pub fn daemon(directory: &Path) -> Result<Server> {
     let files = directory.to_owned();
     let answer = move |_: &str, arguments: &Value| {
@@ -35,7 +36,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// Starts one.
+    /// Starts the server on a free port of the loopback interface.
     pub fn start(directory: &Path) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen")?;
         let address = listener.local_addr().context("cannot listen")?;
@@ -45,20 +46,20 @@ impl Api {
             |address| TcpStream::connect(address).is_ok(),
             move || listener.accept().map(|(stream, _)| stream),
             move |stream| {
-                // A client that goes away early ends its own connection only.
+                // A client that disconnects early ends only its own connection.
                 let _ = serve(stream, &directory);
             },
         );
         Ok(Self { listening })
     }
 
-    /// Its address, as for `-m`.
+    /// The server's address, as for `-m`.
     pub fn url(&self) -> String {
         format!("http://{}", self.listening.address())
     }
 }
 
-/// Answers one request, as Ganeti does: the connection ends with the answer.
+/// Answers one request. As with Ganeti, the connection ends after the answer.
 fn serve(mut stream: TcpStream, directory: &Path) -> io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
     let request = lines.next().transpose()?.unwrap_or_default();
@@ -77,7 +78,7 @@ fn serve(mut stream: TcpStream, directory: &Path) -> io::Result<()> {
     stream.write_all(&body)
 }
 
-/// `cargo xtask serve`: such servers for a person to try programs on.
+/// `cargo xtask serve`: runs both servers until standard input ends, for trying programs by hand.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let directory = PathBuf::from(arguments.text("--dir")?.unwrap_or_else(|| ".".to_owned()));
     arguments.finish()?;

@@ -1,4 +1,4 @@
-//! A master daemon that only pretends: serves JSON messages over a Unix socket, and notes what it is asked.
+//! A simulated master daemon: serves JSON messages over a Unix socket and records all requests.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -10,27 +10,27 @@ use anyhow::{Context, Result};
 use chores::listening::Listening;
 use serde_json::Value;
 
-/// The name of the socket in its directory.
+/// Name of the socket in its directory.
 pub const SOCKET: &str = "socket";
-/// What ends a message.
+/// Byte that ends a message.
 const END: u8 = 3;
 
-/// What the daemon does with a request.
+/// Reaction of the daemon to a request.
 pub enum Reply {
-    /// Answers: the text of `result`.
+    /// Success, with the JSON text of `result`.
     Result(String),
-    /// Refuses: the text of `result`.
+    /// Refusal, with the JSON text of `result`.
     Refusal(String),
-    /// Answers something else.
+    /// Any other text.
     Raw(String),
     /// Closes the connection.
     CutOff,
 }
 
-/// Decides on a request: its method and arguments.
+/// Decides on a request from its method and arguments.
 pub type Respond = Box<dyn FnMut(&str, &Value) -> Reply + Send>;
 
-/// A running server; it ends when this is dropped.
+/// A running server. Dropping it ends the server.
 pub struct Server {
     listening: Listening<PathBuf>,
     requests: Arc<Mutex<Vec<String>>>,
@@ -57,17 +57,17 @@ impl Server {
         Ok(Self { listening, requests })
     }
 
-    /// Where it listens.
+    /// Path of the socket.
     pub fn socket(&self) -> &Path {
         self.listening.address()
     }
 
-    /// The requests so far, as they were written.
+    /// Requests so far, verbatim.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().map(|requests| requests.clone()).unwrap_or_default()
     }
 
-    /// How often a method was called so far.
+    /// Number of calls of a method so far.
     pub fn calls(&self, method: &str) -> usize {
         let start = format!("{{\"method\":\"{method}\"");
         self.requests().iter().filter(|request| request.starts_with(&start)).count()

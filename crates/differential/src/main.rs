@@ -1,4 +1,4 @@
-//! The program of the chores that compare the reference and ours.
+//! The program of the chores that compare the reference with ours.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! What a program does with files: it runs in an empty directory that has them, and beside a daemon if they are one's.
+//! Runs a program on files, in a directory that has only these. If they are a daemon's files, a daemon serves
+//! them while the program runs.
 
 use std::fs;
 use std::io::Read;
@@ -12,25 +13,23 @@ use chores::run::{Executable, write};
 use crate::generate::model::Case;
 use crate::{live, luxi_server};
 
-/// What a run left behind.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Exit status; none if a signal ended it.
+    /// Exit status. `None` if a signal ended the program.
     pub status: Option<i32>,
-    /// Standard output.
     pub stdout: Vec<u8>,
-    /// Standard error.
     pub stderr: Vec<u8>,
-    /// Files written, by name.
+    /// Files written, sorted by name.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// Runs a case; none if it took longer than the limit.
+/// Runs a case. `None` if it exceeded the limit.
 pub fn of_case(executable: &Executable, case: &Case, limit: Duration) -> Result<Option<Outcome>> {
     of(executable, &case.program.to_string(), &case.arguments(), &case.files(), limit)
 }
 
-/// Runs a program on files in an empty directory; none if it took longer than the limit.
+/// Runs a program on files in an otherwise empty directory. `None` if it exceeded the limit.
 pub fn of<N: AsRef<str>, C: AsRef<[u8]>>(
     executable: &Executable,
     program: &str,
@@ -41,7 +40,7 @@ pub fn of<N: AsRef<str>, C: AsRef<[u8]>>(
     watched(executable, program, arguments, files, limit, &mut |_| {})
 }
 
-/// The same; `watch` is called again and again with the process's number while the program runs.
+/// Like [`of`], but calls `watch` repeatedly with the process ID while the program runs.
 pub fn watched<N: AsRef<str>, C: AsRef<[u8]>>(
     executable: &Executable,
     program: &str,
@@ -110,7 +109,7 @@ fn read_all(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHand
     std::thread::spawn(move || {
         let mut content = Vec::new();
         if let Some(mut stream) = stream {
-            // A broken pipe shows up as a difference; there is nothing else to do about it here.
+            // A broken pipe shows up as a difference, so the error needs no handling here.
             let _ = stream.read_to_end(&mut content);
         }
         content

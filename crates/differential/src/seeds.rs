@@ -1,4 +1,4 @@
-//! `cargo xtask differential`: the reference and ours on generated clusters.
+//! `cargo xtask differential`: compares the reference with our program on generated clusters.
 
 use std::fmt::Write;
 use std::fs;
@@ -23,28 +23,27 @@ use crate::kinds::Kinds;
 use crate::outcome;
 use crate::shrink::shrink;
 
-/// How often the pair may run to make a failing case smaller.
+/// Maximum number of comparisons to shrink a failing case.
 const SHRINK_BUDGET: usize = 400;
-/// How long making one case smaller may take.
+/// Time limit for shrinking a case.
 const SHRINK_TIME: Duration = Duration::from_secs(20);
 
-/// Which cases to compare, and with what.
+/// Cases to compare, and the programs to compare.
 #[derive(Debug)]
 pub struct Plan {
-    /// The two executables.
     pub pair: Pair,
     /// Seeds, the end excluded.
     pub seeds: std::ops::Range<u64>,
-    /// Where the cases are drawn from.
+    /// Set of cases to draw from.
     pub space: Space,
-    /// Programs.
+    /// Programs that get a case per seed.
     pub programs: Vec<Program>,
-    /// When to stop at the latest.
+    /// Time after which no new seed is started.
     pub until: Option<Instant>,
 }
 
 impl Plan {
-    /// The plan that a command line asks for.
+    /// Reads the plan from a command line.
     pub fn from_arguments(arguments: &mut Arguments, default_seeds: u64) -> Result<Self> {
         let seeds = of(arguments, default_seeds)?;
         let programs = match arguments.text("--program")?.as_deref() {
@@ -62,7 +61,7 @@ impl Plan {
     }
 }
 
-/// The seeds that a command line asks for, or the first ones.
+/// The seeds in `--seeds`, or by default the first `default_count`.
 pub fn of(arguments: &mut Arguments, default_count: u64) -> Result<std::ops::Range<u64>> {
     match arguments.text("--seeds")? {
         None => Ok(0..default_count),
@@ -81,7 +80,6 @@ fn parse_seeds(text: &str) -> Result<std::ops::Range<u64>> {
     parse().with_context(|| format!("--seeds cannot be '{text}': A..B or one number"))
 }
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let plan = Plan::from_arguments(&mut arguments, 300)?;
     arguments.finish()?;
@@ -162,7 +160,7 @@ fn report(seed: u64, case: &Case, found: &Difference, saved: Result<PathBuf>) {
     report_failure(text.trim_end());
 }
 
-/// Makes the case smaller and writes it, with both answers, where a person can try it.
+/// Shrinks the case and saves it with both answers for inspection.
 fn shrink_and_save(pair: &Pair, case: &Case, seed: u64, found: &Difference) -> Result<PathBuf> {
     let kind = |difference: &Difference| difference.place.split(',').next().map(str::to_owned);
     let started = Instant::now();

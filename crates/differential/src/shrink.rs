@@ -1,8 +1,9 @@
-//! Makes a failing case smaller while it still fails, so that a person can read it.
+//! Shrinks a failing case while it still fails, so that people can read it.
 
 use crate::generate::model::Case;
 
-/// A failing case made smaller; `fails` tells whether a smaller one still does. Asks at most `budget` times.
+/// Shrinks a failing case. `fails` returns whether a smaller case still fails, and is called at most `budget`
+/// times.
 pub fn shrink(case: &Case, budget: usize, mut fails: impl FnMut(&Case) -> bool) -> Case {
     let mut best = case.clone();
     let mut left = budget;
@@ -18,7 +19,7 @@ pub fn shrink(case: &Case, budget: usize, mut fails: impl FnMut(&Case) -> bool) 
     }
 }
 
-/// A list in a case of which items can be left out.
+/// A list in a case whose items can be removed.
 struct Part {
     count: fn(&Case) -> usize,
     remove: fn(&mut Case, usize),
@@ -38,7 +39,7 @@ const PARTS: &[Part] = &[
     Part { count: request_lists, remove: remove_from_request },
 ];
 
-/// Removes runs of items, long ones first.
+/// Removes runs of items, long runs first.
 fn shrink_part(
     best: &mut Case,
     part: &Part,
@@ -70,7 +71,7 @@ fn shrink_part(
     improved
 }
 
-/// How many items the lists directly in the request have together.
+/// Total number of items in the lists that are direct members of the request.
 fn request_lists(case: &Case) -> usize {
     let mut count = 0;
     let mut copy = case.clone();

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: the differential comparison and feasibility with the fixed seeds that continuous integration has no
-//! time for, then for hours with fresh seeds the verification of plans and the comparison.
+//! `cargo xtask soak`: runs the differential comparison and feasibility with the fixed seeds that continuous
+//! integration has no time for. After that, it verifies plans and compares with fresh seeds for hours.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,13 @@ use chores::tally::Tally;
 use crate::seeds::{self, Plan};
 use crate::{feasibility, plans, stages};
 
-/// Fixed seeds up to here are run, each with all programs.
+/// End of the fixed seeds of the comparison. Each seed runs with all programs.
 const SEEDS: u64 = 640;
-/// And clusters that are filled.
+/// End of the fixed seeds of feasibility.
 const FILLINGS: u64 = 400;
-/// Share of the time in which plans are verified.
+/// Fraction of the time for verifying plans.
 const PLANS: f64 = 0.25;
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let hours: f64 = arguments.value("--hours", 1.0)?;
     let mut plan = Plan::from_arguments(&mut arguments, 0)?;

@@ -1,4 +1,4 @@
-//! Stages of `cargo xtask test` that compare: how much of each is run on every change.
+//! Stages of `cargo xtask test` that compare, and how much of each runs on every change.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use crate::generate::wide::Space;
 use crate::seeds::{self, Plan};
 use crate::{captures, execution, feasibility, vectors};
 
-/// Seeds of the differential comparison, each with all programs. [`crate::soak`] goes on from there.
+/// Number of seeds of the differential comparison, each with all programs. [`crate::soak`] continues from
+/// there.
 pub const SEEDS: u64 = 120;
-/// Clusters that are filled and compared with what was promised. [`crate::soak`] goes on from there.
+/// Number of clusters that feasibility fills. [`crate::soak`] continues from there.
 pub const FILLINGS: u64 = 100;
-/// A case may take that many seconds; the reference exceeds it now and then.
+/// Time limit of a case. The reference exceeds it now and then.
 const CASE_SECONDS: u64 = 4;
 
-/// All of them.
 pub const STAGES: [Stage<Outcome>; 6] = [
     ("execution", |ours| {
         execution::run(&places::reference()?, ours, 0..execution::SEEDS).map(Outcome::Counted)

@@ -1,4 +1,4 @@
-//! `cargo xtask vectors`: the recorded inputs and outputs of two versions of the reference.
+//! `cargo xtask vectors`: replays recorded inputs and outputs of two versions of the reference.
 
 use std::fs;
 use std::path::Path;
@@ -18,11 +18,10 @@ use crate::outcome;
 
 /// Programs with recorded runs.
 const PROGRAMS: [&str; 6] = ["hail", "hbal", "hcheck-hinfo", "hroller", "hspace", "hsqueeze"];
-/// Versions of the reference, and the options that make us behave like each.
+/// Versions of the reference, and the options that make our program behave like each.
 const VERSIONS: [(&str, &[&str]); 2] = [("3.0.2", &[]), ("head", &["--n1-initial=recorded"])];
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let ours = arguments.text("--ours")?.map_or_else(places::ours, |path| Ok(Executable::new(path)))?;
     arguments.finish()?;
@@ -32,7 +31,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     run(&ours, &shared)?.conclude("vectors")
 }
 
-/// Replays all vectors.
+/// Unpacks and replays all vectors.
 pub fn run(ours: &Executable, shared: &Path) -> Result<Tally> {
     let directory = places::target().join("vectors");
     fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;

@@ -1,4 +1,4 @@
-//! `cargo xtask case`: writes the files of a differential seed, to try them by hand.
+//! `cargo xtask case`: writes the files of a differential seed, for trying them by hand.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,6 @@ use chores::run::write;
 
 use crate::generate::{self, model::Program, wide::Space};
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let seed = arguments.value("--seed", 1)?;
     let name = arguments.text("--program")?.unwrap_or_else(|| "hail".to_owned());

@@ -1,4 +1,4 @@
-//! `cargo xtask cluster`: a generated cluster to play with.
+//! `cargo xtask cluster`: writes a generated cluster for experiments.
 
 use std::path::Path;
 
@@ -9,7 +9,6 @@ use chores::run::write;
 use crate::generate::model::Cluster;
 use crate::generate::{message, ordinary, text};
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let nodes = arguments.value("--nodes", 20)?;
     let per_node = arguments.value("--instances-per-node", 10)?;
@@ -23,7 +22,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Writes the cluster as text and two requests to it; returns the names.
+/// Writes the cluster as text and two requests for it. Returns the file names.
 fn save(cluster: &Cluster, prefix: &str) -> Result<Vec<String>> {
     let request = |request| message::render(cluster, &request).to_string();
     let files = [

@@ -1,5 +1,5 @@
-//! What must always hold checked from what is in the store and on the machines, and from what
-//! callers were told. None of it is found out with the code that it judges: no calendar, no admission.
+//! Invariants that must hold after every commit, checked against the store, the machines and the answers that
+//! clients got. The checks are independent of the code they judge: they use no calendar and no admission.
 
 mod backfill;
 mod bookings;
@@ -31,11 +31,11 @@ use self::elsewhere::ElsewhereWatch;
 use self::told::same_terms;
 use crate::verdict::Verdict;
 
-/// What is known of a lease from the answers to calls.
+/// A lease as its owner knows it from answers to calls.
 #[derive(Clone, Debug)]
 struct Known {
     record: LeaseRecord,
-    /// A change was answered with an error of the store: whether it was made is not known.
+    /// A change was answered with a store error, so it's unknown whether it was made.
     uncertain: bool,
     deletion: Deletion,
 }
@@ -43,41 +43,41 @@ struct Known {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Deletion {
     None,
-    /// It was answered with an error of the store.
+    /// Answered with a store error.
     Uncertain,
     Accepted,
 }
 
-/// Watches over a simulation.
+/// Checks the invariants of one simulation.
 #[derive(Debug)]
 pub(crate) struct Checker {
     cleaning_time: SignedDuration,
     known: BTreeMap<LeaseId, Known>,
-    /// The leases as they were at the last check.
+    /// The leases at the last check.
     before: BTreeMap<LeaseId, LeaseRecord>,
-    /// What was claimed to be released: calls that come late may do so again.
+    /// Claimed releases. A late call can release the same host again.
     released: BTreeSet<(HostId, ReservationId)>,
-    /// Calls may have their effect long after their callers have given them up, so that what was taken back is
-    /// handed over once more.
+    /// Calls can take effect long after their callers gave up, so a host that was taken back can be handed
+    /// over once more.
     late_calls: bool,
-    /// Nothing that is done to machines takes time.
+    /// Operations on machines take no time.
     immediate: bool,
-    /// Services share the store.
+    /// Several services share the store.
     several: bool,
-    /// How wrong clocks may be.
+    /// Maximum error of a service's clock.
     skew: SignedDuration,
-    /// Instances that the service said are started, and whether it said that they are deleted.
+    /// Instances that a service reported as started, and whether it also reported their deletion.
     instances: BTreeMap<GuestId, bool>,
-    /// Preemptible instances that are preempted for others of their projects.
+    /// Preemptible instances that leave whether or not a lease starts.
     displaced: BTreeSet<GuestId>,
-    /// Where preemptible instances were to be moved.
+    /// Planned moves of preemptible instances: instance and target host.
     relocated: BTreeSet<(GuestId, HostId)>,
     backfill: BackfillWatch,
     elsewhere: ElsewhereWatch,
     closed: ClosedWatch,
-    /// How long leases are kept that are over.
+    /// Time for which leases that are over are kept. `None` keeps them forever.
     kept: Option<SignedDuration>,
-    /// How many were forgotten after that.
+    /// Number of leases that were forgotten after that time.
     forgotten: u64,
 }
 
@@ -109,25 +109,26 @@ impl Checker {
         }
     }
 
-    /// Leases are forgotten so long after they were over; never, if none is given.
+    /// Sets how long leases that are over are kept. `None` means that they are never forgotten.
     #[must_use]
     pub fn forgetting(self, kept: Option<SignedDuration>) -> Self {
         Self { kept, ..self }
     }
 
-    /// How many leases were forgotten that nobody had deleted.
+    /// Number of leases that were forgotten without having been deleted by a client.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// Whether the lease was over for so long that it may be gone without anybody having deleted it.
+    /// Whether the lease was over long enough to be gone without a client's deletion.
     fn may_be_forgotten(&self, id: LeaseId, now: Timestamp) -> bool {
         let (Some(kept), Some(before)) = (self.kept, self.before.get(&id)) else { return false };
         let changed_at = before.updated_at.unwrap_or(before.created_at);
         before.lease.over() && now.duration_since(changed_at) + self.skew * 2 >= kept
     }
 
-    /// Nothing goes wrong by itself, everybody is looked at as often as that, and has so long to leave.
+    /// Turns on deadlines: without mishaps, every host is observed once per `observe_interval`, and guests
+    /// have `grace` to leave.
     #[must_use]
     pub fn punctual(mut self, observe_interval: SignedDuration, grace: SignedDuration) -> Self {
         self.backfill.noticed_within = Some(observe_interval);
@@ -135,46 +136,45 @@ impl Checker {
         self
     }
 
-    /// Something is wrong until then.
+    /// Suspends deadlines until then, because a fault is injected.
     pub fn disturbed(&mut self, until: Timestamp) {
         self.backfill.disturbed_until = self.backfill.disturbed_until.max(until);
         self.elsewhere.disturbed_until = self.elsewhere.disturbed_until.max(until);
     }
 
-    /// How many instances have run on hosts of leases that let them, and how many of them had to leave for these.
+    /// Number of instances that ran on hosts of consenting leases, and number of instances that had to leave
+    /// for such a lease.
     pub fn backfilled(&self) -> (u64, u64) {
         (self.backfill.ran.len() as u64, self.backfill.cleared.len() as u64)
     }
 
-    /// The process has died. What it had asked for is under way if that takes time.
+    /// Notes a crash of the process. If operations take time, the ones it started are still under way.
     pub fn crashed(&mut self) {
         self.late_calls |= !self.immediate;
     }
 
-    /// A call was answered with this lease.
+    /// Notes a lease that a call returned.
     pub fn acknowledged(&mut self, record: &LeaseRecord) {
         let known = Known { record: record.clone(), uncertain: false, deletion: Deletion::None };
         self.known.insert(record.lease.id, known);
     }
 
-    /// A change of the lease was answered with an error of the store.
+    /// Notes that a change of the lease was answered with a store error.
     pub fn change_uncertain(&mut self, id: LeaseId) {
         if let Some(known) = self.known.get_mut(&id) {
             known.uncertain = true;
         }
     }
 
-    /// An instance is being started.
     pub fn instance_started(&mut self, id: GuestId) {
         self.instances.insert(id, false);
     }
 
-    /// An instance is being destroyed.
     pub fn instance_deleted(&mut self, id: GuestId) {
         self.instances.insert(id, true);
     }
 
-    /// A deletion was accepted, or answered with an error of the store.
+    /// Notes a deletion: accepted if `certain`, otherwise answered with a store error.
     pub fn deleted(&mut self, id: LeaseId, certain: bool) {
         if let Some(known) = self.known.get_mut(&id)
             && known.deletion != Deletion::Accepted
@@ -183,13 +183,13 @@ impl Checker {
         }
     }
 
-    /// Checks all of it.
+    /// Checks all invariants that hold at any time, not only at the end.
     pub fn check(&mut self, contents: &Snapshot, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
         let leases: BTreeMap<LeaseId, LeaseRecord> =
             contents.leases.iter().map(|record| (record.lease.id, record.clone())).collect();
         self.check_acknowledged(&leases, now)?;
-        // A lease that has ended by a clock that is ahead leaves its hosts at that moment: by another clock so much
-        // earlier than its end.
+        // A service whose clock is ahead ends a lease and frees its hosts. By a clock that is behind, that is
+        // up to twice the skew before the lease's end.
         let cleaning_time = self.cleaning_time.saturating_sub(self.skew * 2).max(SignedDuration::ZERO);
         check_bookings(contents, cleaning_time, now)?;
         for record in leases.values() {
@@ -211,13 +211,13 @@ impl Checker {
         self.check_machines(contents, fleet, now)
     }
 
-    /// Offers and requests that wait, which are not among the leases of what is checked; to be told before
-    /// [`Self::check`].
+    /// Sets the current offers and waiting requests, which aren't among the leases that [`Self::check`] gets.
+    /// Must be called before it.
     pub fn offers(&mut self, proposals: &[LeaseRecord]) {
         self.closed.offers(proposals.iter());
     }
 
-    /// What callers were told is so.
+    /// Leases match what their owners were told.
     fn check_acknowledged(&mut self, leases: &BTreeMap<LeaseId, LeaseRecord>, now: Timestamp) -> Verdict {
         let gone = self.known.keys().filter(|id| !leases.contains_key(id));
         let forgotten: Vec<LeaseId> = gone.filter(|id| self.may_be_forgotten(**id, now)).copied().collect();
@@ -227,7 +227,8 @@ impl Checker {
         }
         for (id, known) in &mut self.known {
             match (leases.get(id), known.deletion) {
-                // Whoever asks for one waits until it has started, before it counts as acknowledged.
+                // The client of an immediate lease waits for its start. Until then, the lease doesn't count
+                // as acknowledged.
                 (None, Deletion::None) if !at_once(&known.record.lease) => {
                     return Err(format!("lease {id} was acknowledged and is lost"));
                 }
@@ -258,7 +259,7 @@ impl Checker {
         Ok(())
     }
 
-    /// In the end: what was deleted is not there.
+    /// At the end of the simulation, deleted instances have no records.
     pub fn check_instances(&self, contents: &Snapshot) -> Verdict {
         let deleted = |id| self.instances.get(id) == Some(&true);
         match contents.instances.iter().find(|record| deleted(&record.instance.id)) {
@@ -267,7 +268,8 @@ impl Checker {
         }
     }
 
-    /// On the hosts of a lease nobody else's guests run, and no host is held for a lease that nobody knows.
+    /// Only a lease's own guests, and guests it consents to, run on its hosts, and no host is held for an
+    /// unknown lease.
     pub fn check_machines(&mut self, contents: &Snapshot, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
         if let Some(violation) = fleet.violations().first() {
             return Err(violation.to_string());
@@ -290,7 +292,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Of a lease that has ended nothing is left, but for what is on hosts that do not answer.
+    /// An ended lease leaves nothing behind, except on hosts that don't answer.
     fn check_ends(
         &self,
         leases: &BTreeMap<LeaseId, LeaseRecord>,
@@ -320,7 +322,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Statuses follow each other as they may, and a lease becomes ACTIVE with all its hosts.
+    /// Status changes follow the allowed transitions, and a lease becomes ACTIVE only with all its hosts.
     fn check_course(
         &self,
         record: &LeaseRecord,
@@ -363,8 +365,9 @@ impl Checker {
         Ok(())
     }
 
-    /// Every preemptible instance was preempted for what a lease has of a host, if that is what it lacks; of guests
-    /// that others have started, those that have been there for long enough.
+    /// Preemptible guests leave enough capacity on the host for the slots held there, if these fit at all.
+    /// Guests started outside the service count only once they have been there long enough to have been
+    /// noticed and removed.
     fn check_way_made(
         &self,
         contents: &Snapshot,
@@ -400,7 +403,7 @@ impl Checker {
     }
 }
 
-/// Hosts are over-committed as the running leases want that hold them, on fleets that can be told.
+/// Held hosts have the overcommit ratios that their running leases ask for, on fleets that support them.
 pub(crate) fn check_ratios(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict {
     for lease in contents.leases.iter().map(|record| &record.lease) {
         for (reservation, terms) in lease_pools(lease) {
@@ -420,7 +423,7 @@ pub(crate) fn check_ratios(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdi
     Ok(())
 }
 
-/// What runs for an instance is on record: nobody has a guest that nobody knows of.
+/// Every guest that runs for an instance has a record.
 fn check_guests(contents: &Snapshot, fleet: &SimulatedFleet, seen: &ObservedHost) -> Verdict {
     let known = |id| contents.instances.iter().any(|record| record.instance.id == id);
     match seen.guests.iter().find(|guest| fleet.is_instance(guest.id) && !known(guest.id)) {
@@ -429,8 +432,7 @@ fn check_guests(contents: &Snapshot, fleet: &SimulatedFleet, seen: &ObservedHost
     }
 }
 
-/// Once nothing goes wrong any more and all time is over: every lease has ended, and all machines
-/// are free.
+/// After faults have stopped and all windows have passed: every lease is over, and all machines are free.
 pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict {
     for record in &contents.leases {
         let lease = &record.lease;
@@ -443,7 +445,7 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
     for record in &contents.hosts {
         let Some(seen) = fleet.look(record.host.id) else { continue };
         check_guests(contents, fleet, &seen)?;
-        // One that is off, or on its way there or back, is fenced.
+        // A host that is off, or on its way there or back, is fenced.
         let sleeps = !record.host.power.is_on() && matches!(seen.place, Place::Fenced { .. });
         let over_committed = seen.overcommit.is_some_and(|told| told != Overcommit::default());
         if (seen.place != Place::FreePool && !sleeps) || !seen.slots.is_empty() || over_committed {
@@ -457,7 +459,7 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
             InstanceStatus::Active => runs,
             InstanceStatus::Error | InstanceStatus::Shelved => !runs,
             InstanceStatus::Building | InstanceStatus::Deleting => false,
-            // Nobody switches a host on for it.
+            // No host is powered on for a queued instance.
             InstanceStatus::Queued => {
                 if let Some(host) = contents.hosts.iter().find(|host| has_room(host, instance, fleet)) {
                     let id = host.host.id;
@@ -487,7 +489,7 @@ pub(crate) fn check_calm(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict
     Ok(())
 }
 
-/// Whether the host is on and open, and a guest of that size could be started beside those that are there.
+/// Whether the host is on and reservable, and has capacity for a guest of this size beside its current ones.
 fn has_room(record: &HostRecord, instance: &Instance, fleet: &SimulatedFleet) -> bool {
     let seen = fleet.look(record.host.id).filter(|seen| seen.place == Place::FreePool);
     seen.filter(|_| record.host.power.is_on() && record.host.reservable).is_some_and(|seen| {
@@ -497,12 +499,13 @@ fn has_room(record: &HostRecord, instance: &Instance, fleet: &SimulatedFleet) ->
     })
 }
 
-/// It starts at once, or it goes without a trace.
+/// Whether the lease is immediate and hasn't started. If it can't start at once, it vanishes without a trace.
 fn at_once(lease: &Lease) -> bool {
     matches!(lease.lease_type, LeaseType::Immediate { .. }) && lease.events.start != EventStatus::Done
 }
 
-/// How much of the reservation fails at once at most, of those failures that it is to survive.
+/// Largest part of the reservation within one of the failure domains whose loss it must survive; 0 if it
+/// needn't survive any.
 fn largest_domain(reservation: &Reservation, hosts: &[HostRecord]) -> u64 {
     let domain = match &reservation.terms {
         ReservationTerms::Hosts(terms) => terms.properties.survives.as_ref(),
@@ -530,20 +533,20 @@ fn largest_domain(reservation: &Reservation, hosts: &[HostRecord]) -> u64 {
     in_each.into_values().max().unwrap_or(0)
 }
 
-/// A lease has what it was promised, or says that it has not.
+/// A lease has the amounts it was promised, or is marked as missing resources.
 fn check_promise(lease: &Lease, hosts: &[HostRecord]) -> Verdict {
     if !lease.keeps_resources() {
         return Ok(());
     }
     for reservation in &lease.reservations {
         let has = reservation.allocation.amount();
-        // What would be left whichever domain fails.
+        // Amount left whichever domain fails.
         let counts = has - largest_domain(reservation, hosts);
         let (least, most) = match &reservation.terms {
             ReservationTerms::Hosts(terms) => (u64::from(terms.min()), u64::from(terms.max())),
             terms => (terms.number().into(), terms.number().into()),
         };
-        // What there is of addresses neither fails nor is missing.
+        // Floating IPs don't fail, so none can be missing.
         let fails = !matches!(reservation.terms, ReservationTerms::FloatingIps(_));
         let enough = counts <= most && (counts >= least || (fails && missing(reservation)));
         if !enough {

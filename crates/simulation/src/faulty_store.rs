@@ -1,4 +1,4 @@
-//! A store that breaks off, before or after it has done what it was asked to.
+//! A store whose calls fail, before or after they took effect.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,31 +27,31 @@ use store::{
 };
 use tokio::sync::watch;
 
-/// What goes wrong with a call.
+/// Fault of a call to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreFault {
-    /// It is not done.
+    /// The call has no effect.
     Before,
-    /// It is done, but the caller does not hear so.
+    /// The call takes effect, but its answer is lost.
     After,
-    /// It is done, and the caller's task panics. Only where it is planned.
+    /// The call takes effect, and the caller's task panics. Only happens if planned.
     Panic,
 }
 
-/// The store of the model, as one service reaches it: with faults. Several may reach the same.
+/// One service's connection to a store in memory, with injected faults. Several services can share the store.
 pub struct FaultyStore {
     inner: Arc<MemoryStore>,
-    /// What the store goes by, if it has a clock.
+    /// The store's own clock. `None` if it has none.
     clock: Option<Arc<ManualClock>>,
     state: Mutex<State>,
-    /// Checks hang.
+    /// Whether checks hang.
     silent: watch::Sender<bool>,
 }
 
 struct State {
     rng: SmallRng,
     probability: f64,
-    /// Of the next commits, in this order.
+    /// Faults of the next commits, in order. `None` leaves a commit to the random faults.
     planned: Vec<Option<StoreFault>>,
     loses_next_claims: bool,
     down: bool,
@@ -59,12 +59,12 @@ struct State {
     commits: u64,
     checks: u64,
     measured: Option<Measured>,
-    /// Duration of a read of a journal, by the clock that it is added to.
+    /// Duration of a read of a journal, and the clock it is added to.
     read_time: Option<(Arc<ManualClock>, SignedDuration)>,
     reads: u64,
 }
 
-/// Sizes of commits, and the leases that they are told from.
+/// Sizes of commits, and the leases that are needed to compute them.
 #[derive(Default)]
 struct Measured {
     leases: BTreeMap<LeaseId, LeaseRecord>,
@@ -78,7 +78,7 @@ impl fmt::Debug for FaultyStore {
 }
 
 impl FaultyStore {
-    /// The way to a store, without faults yet.
+    /// A connection that has no faults yet.
     pub fn new(seed: u64, inner: Arc<MemoryStore>, clock: Option<Arc<ManualClock>>) -> Self {
         let rng = SmallRng::seed_from_u64(seed);
         let state = State {
@@ -97,60 +97,60 @@ impl FaultyStore {
         Self { inner, clock, state: Mutex::new(state), silent: watch::Sender::new(false) }
     }
 
-    /// From now on a call goes wrong that often.
+    /// Makes each call fail with that probability from now on.
     pub fn set_faults(&self, probability: f64) {
         self.state().probability = probability;
     }
 
-    /// What happens to the next commits.
+    /// Plans the faults of the next commits.
     pub fn plan(&self, faults: impl IntoIterator<Item = Option<StoreFault>>) {
         self.state().planned.extend(faults);
     }
 
-    /// The next claims are granted, and the answer is lost.
+    /// Grants the next claims, but loses the answer.
     pub fn lose_next_claims(&self) {
         self.state().loses_next_claims = true;
     }
 
-    /// From now on nothing works, or everything again.
+    /// Makes all calls fail, or lets them work again.
     pub fn set_down(&self, down: bool) {
         self.state().down = down;
     }
 
-    /// From now on every call lets others go on before and after it is done.
+    /// Makes each call yield to other tasks before and after it takes effect.
     pub fn set_slow(&self, slow: bool) {
         self.state().slow = slow;
     }
 
-    /// From now on checks hang, or end again.
+    /// Makes checks hang, or ends the hang.
     pub fn set_silent(&self, silent: bool) {
         self.silent.send_replace(silent);
     }
 
-    /// Number of checks that were begun.
+    /// Number of checks begun.
     pub fn checks(&self) -> u64 {
         self.state().checks
     }
 
-    /// Lets others go on, if the store is slow.
+    /// Yields to other tasks, if the store is slow.
     async fn dawdle(&self) {
         if self.state().slow {
             tokio::task::yield_now().await;
         }
     }
 
-    /// From now on the sizes of commits are noted.
+    /// Records the sizes of commits from now on.
     pub async fn measure(&self) {
         let leases = self.contents().await.leases.into_iter().map(|record| (record.lease.id, record));
         self.state().measured = Some(Measured { leases: leases.collect(), sizes: Vec::new() });
     }
 
-    /// The sizes of commits since they are noted.
+    /// Sizes of commits since [`Self::measure`].
     pub fn sizes(&self) -> Vec<WriteSize> {
         self.state().measured.as_ref().map(|measured| measured.sizes.clone()).unwrap_or_default()
     }
 
-    /// From now on each read of a journal takes that time by the clock.
+    /// Advances the clock by that time on each read of a journal.
     pub fn set_read_time(&self, clock: &Arc<ManualClock>, time: SignedDuration) {
         self.state().read_time = Some((Arc::clone(clock), time));
     }
@@ -160,23 +160,23 @@ impl FaultyStore {
         self.state().reads
     }
 
-    /// How many commits it took.
+    /// Number of commits that took effect.
     pub fn commits(&self) -> u64 {
         self.state().commits
     }
 
-    /// Everything that is in it, without faults.
+    /// The store's contents, read without faults.
     pub async fn contents(&self) -> Snapshot {
         self.inner.load().await.unwrap_or_default()
     }
 
-    /// All usage that is in it: spans, and what happened.
+    /// All usage in the store: spans and events.
     pub async fn contents_usage(&self) -> (Vec<Span>, Vec<Event>) {
         let usage = self.inner.export().await.unwrap_or_default().usage;
         (usage.opened, usage.events)
     }
 
-    /// The types of all notifications that are in it, oldest first.
+    /// Types of all notifications in the store, oldest first.
     pub async fn contents_notifications(&self) -> Vec<String> {
         let all = self.inner.notifications(None, 0, u32::MAX).await.unwrap_or_default();
         all.into_iter().map(|notification| notification.content.event_type).collect()
@@ -203,7 +203,7 @@ impl FaultyStore {
         if state.planned.is_empty() { None } else { state.planned.remove(0) }
     }
 
-    /// Does it, unless something goes wrong before.
+    /// Runs the call, unless a fault comes before it.
     async fn unless<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         self.dawdle().await;
         let fault = self.fault();
@@ -215,7 +215,7 @@ impl FaultyStore {
         if fault.is_some() { answer.and(Err(broken())) } else { answer }
     }
 
-    /// The same for a read of a journal.
+    /// Like [`Self::unless`], for a read of a journal: counts it and adds its duration to the clock.
     async fn read<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         {
             let mut state = self.state();

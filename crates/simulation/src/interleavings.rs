@@ -1,7 +1,9 @@
-//! All orders of what may happen while two services on one store start an instance on a host and a lease wants that host.
+//! Exhaustive interleavings of a race: two services on one store start an instance on a host that a lease
+//! wants.
 //!
-//! A [`Scene`] is one host, one lease of it, and requests that are made in the middle of it. [`try_all`] plays it once for
-//! each order of the requests, of the services' cycles, of the tasks and of their results, and checks what is left of it.
+//! A [`Scene`] is one host with one lease, and requests made around the lease's start or while it runs.
+//! [`try_all`] plays it once for each order of the requests, the services' cycles, the tasks and their
+//! results, and checks the final state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,51 +24,54 @@ use store::{InstanceRecord, Wording};
 use crate::verdict::Verdict;
 use crate::world::{Setup, World, caller};
 
-/// So many choices are tried in all ways; after these, whatever is first in the list happens.
+/// Number of choices that are tried in all ways. After these, the first possible event is taken.
 const CHOICES: usize = 6;
-/// A play that takes more than this many things to happen does not end.
+/// Maximum number of events. A play with more counts as endless.
 const MOST: usize = 500;
 
-/// What a play is about: a host with a preemptible instance, and a lease of it.
+/// Setting of a play: a host with a preemptible instance, and a lease of that host.
 #[derive(Clone, Debug)]
 pub struct Scene {
     /// Settings of both services.
     pub settings: Settings,
-    /// When it begins.
     pub begins: Timestamp,
-    /// When the lease starts, after the beginning.
+    /// Start of the lease, relative to the beginning.
     pub start: SignedDuration,
-    /// When requests are made, after the beginning.
+    /// Time of the requests, relative to the beginning.
     pub asked: SignedDuration,
-    /// All that is requested, in any order.
+    /// Requests, which are made in every order.
     pub requests: &'static [Request],
 }
 
-/// What somebody requests.
+/// A client's request to one of the services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// A preemptible instance, of the second service.
+    /// Start a preemptible instance, through the second service.
     Preemptible,
-    /// An instance in the lease, of the first one.
+    /// Start an instance in the lease, through the first service.
     Own,
-    /// That nobody else is on the lease's host any more, of the first one.
+    /// Withdraw the lease's consent to preemptible instances, through the first service.
     Withdraw,
 }
 
-/// What may happen next.
+/// Event that can come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// The request at that position is made.
+    /// The client makes the request at that position.
     Ask(usize),
-    /// A service goes through a cycle.
+    /// That service runs a cycle.
     Cycle(usize),
-    /// The fleet is asked for the task at that position.
+    /// The fleet carries out the task at that position.
     Perform(usize),
-    /// The service is told the result of the task at that position.
+    /// The service learns the result of the task at that position.
     Note(usize),
 }
 
-/// Plays the scene in all orders, and says in how many; or in which one something did not hold, and what.
+/// Plays the scene in all orders and returns their number.
+///
+/// # Errors
+///
+/// The first violation, and the order in which it occurred.
 pub fn try_all(scene: &Scene) -> Result<u32, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| format!("there is no runtime: {error}"))?;
@@ -75,7 +80,7 @@ pub fn try_all(scene: &Scene) -> Result<u32, String> {
         loop {
             let widths = Play::begin(scene).await?.play(&choices).await?;
             plays += 1;
-            // The next in lexicographic order: the last choice that can be another becomes the next one.
+            // Next choices in lexicographic order: the last choice that can still be increased is increased.
             choices.resize(widths.len(), 0);
             while choices.last().is_some_and(|last| last + 1 >= widths[choices.len() - 1]) {
                 choices.pop();
@@ -86,19 +91,19 @@ pub fn try_all(scene: &Scene) -> Result<u32, String> {
     }))
 }
 
-/// One order.
+/// One order of events.
 struct Play<'s> {
     scene: &'s Scene,
     world: World,
     lease: LeaseId,
-    /// Requests that were not made yet.
+    /// Requests that are still to be made.
     to_ask: Vec<Request>,
     asked: Vec<(Request, Result<(), ServiceError>)>,
-    /// Tasks that are to be carried out, and whose they are.
+    /// Tasks that are still to be carried out, with their services.
     tasks: Vec<(usize, Task)>,
-    /// Tasks that were, and whose they were.
+    /// Results that their services don't know yet.
     done: Vec<(usize, Done)>,
-    /// Services that have been told of something since their last cycle.
+    /// Services that have had news since their last cycle.
     told: [bool; 2],
 }
 
@@ -183,8 +188,8 @@ impl<'s> Play<'s> {
         }
     }
 
-    /// Lets everything happen in the order that `choices` say, and checks what is left. Says among how many things was
-    /// chosen each time.
+    /// Runs all events in the order that `choices` define and checks the final state. Returns the number of
+    /// alternatives at each choice.
     async fn play(mut self, choices: &[usize]) -> Result<Vec<usize>, String> {
         let (mut widths, mut order) = (Vec::new(), Vec::new());
         loop {
@@ -205,7 +210,7 @@ impl<'s> Play<'s> {
         Ok(widths)
     }
 
-    /// The lease has its host in time, and nobody is there who is not its own; what was requested in it is there.
+    /// The lease has its host in time and without preemptible guests, and the instances requested in it run.
     async fn check(&mut self) -> Verdict {
         let started = self.scene.begins + self.scene.start.max(self.scene.asked);
         self.world.touched();
@@ -223,7 +228,7 @@ impl<'s> Play<'s> {
         if lease.lease.status != LeaseStatus::Active {
             return Err(format!("the lease is {} on {seen:?}", lease.lease.status.name()));
         }
-        // Who was told that an instance is being started is told its result.
+        // A client whose instance was accepted learns its result.
         self.world.run_until(self.world.now() + SignedDuration::from_mins(5)).await;
         let instances = self.world.service_of(0).instances().all(None, None);
         let (own, others): (Vec<_>, Vec<_>) =
@@ -246,7 +251,7 @@ impl<'s> Play<'s> {
 }
 
 impl Scene {
-    /// The lease. It lets preemptible instances on its host if the settings allow that.
+    /// The lease. It consents to preemptible instances if the settings allow that.
     fn lease(&self) -> Result<NewLease, String> {
         let (begins, end) = (self.begins, self.begins + SignedDuration::from_hours(1));
         let window = Window::new(begins + self.start, end).map_err(|error| error.to_string())?;
@@ -263,7 +268,7 @@ impl Scene {
     }
 }
 
-/// In the lease.
+/// An instance in the lease.
 fn part_of(lease: LeaseId) -> NewInstance {
     let size = Some(GuestSize { vcpus: 16, memory_mib: 1024, disk_gib: 10 });
     let placing = Placing { size, hint: Some(LeaseHint::Lease(lease)), ..Placing::default() };

@@ -1,21 +1,32 @@
-//! The leasing service in simulated time.
+//! The leasing service in simulated time, with faults, and independent checks of what must always hold.
 //!
-//! [`simulate`] goes through some weeks of leases: projects make, change and delete them, hosts fail and
-//! recover, preemptible guests land where they may, calls to the fleet and to the store get lost before and
-//! after they had their effect, replies come late or twice, and the process dies after any step. After every
-//! commit it is checked that what must always hold does, by code that shares nothing with what it
-//! judges. In the end nothing goes wrong any more, and every lease has to end.
+//! [`simulate`] runs some days of traffic: projects create, change and delete leases, hosts fail and recover,
+//! preemptible guests land where they are allowed to, calls to the fleet and the store get lost before or
+//! after they took effect, replies come late or twice, and the process dies after any step. After every
+//! commit, a checker compares the store, the machines and the answers that clients got. It shares no code
+//! with what it judges. At the end faults stop, and every lease has to end.
 //!
-//! A [`World`] is a service with a store, a fleet and a clock that are driven by hand, for tests of anything
-//! that takes time or goes wrong.
+//! ```text
+//! seed ──► Ways (machines, settings, faults) ──► World: service + store + fleet + clock
+//!                                                  │
+//! requests, mishaps, crashes ──────────────────────┤
+//!                                                  ▼
+//!                               next event ──► checker ──► Report, or Failure with the seed
+//! ```
 //!
-//! There may be several services on one store, with clocks that differ, cut off from the store one by one.
+//! - A [`World`] is a service with a store, a fleet and a clock, all driven by hand. Other crates' tests use
+//!   it for anything that takes time or goes wrong. Several services can share one store, with clocks that
+//!   differ, and each can be cut off from the store.
+//! - A [`FaultyStore`] is a store in memory whose calls fail as planned or at random.
+//! - A [`Report`] counts what happened in a simulation, so that a test can require that every kind of event
+//!   occurs. A [`Failure`] has the command that repeats the run.
+//! - [`interleavings`] plays one short scene of two services in all orders of events.
+//! - [`workload`] replays jobs of a real machine without faults, to measure how well the service does.
 //!
-//! [`interleavings`] plays one short scene of two services in all orders.
+//! The same seed always gives the same run: time and random numbers come only from the clock and the seed of
+//! the simulation. `cargo run -p simulation -- --seeds 17..18 [--several]` runs one seed.
 //!
-//! In a [`workload`] nothing goes wrong: jobs that a real machine had are replayed, to see how the service does.
-//!
-//! The same seed gives the same run: `cargo run -p simulation -- --seeds 17..18 [--several]`.
+//! Start reading at `run.rs` for one simulation and at `checker.rs` for the invariants.
 
 mod checker;
 mod faulty_store;
@@ -40,14 +51,14 @@ pub use faulty_store::{FaultyStore, StoreFault};
 pub use run::{Failure, Report, simulate};
 pub use world::{Happened, Setup, World, caller, operator};
 
-/// What many simulations came to.
+/// Sums over many simulations.
 #[derive(Clone, Debug, Default)]
 pub struct Total {
-    /// Sums of all that held.
+    /// Counters of the simulations without failures.
     pub report: Report,
-    /// How many there were.
+    /// Number of simulations, failed ones included.
     pub simulations: u64,
-    /// Those in which something did not hold.
+    /// Simulations in which an invariant was violated.
     pub failures: Vec<Failure>,
 }
 
@@ -81,7 +92,6 @@ impl fmt::Display for Total {
 }
 
 impl Total {
-    /// Adds what others came to.
     pub fn add(&mut self, other: Self) {
         self.report.add(&other.report);
         self.simulations += other.simulations;
@@ -89,7 +99,7 @@ impl Total {
     }
 }
 
-/// Runs the simulations of those seeds, of one service or of several, on all cores.
+/// Runs one simulation per seed on all cores, each with one service or with several.
 pub fn simulate_all(seeds: Range<u64>, several: bool) -> Total {
     let outcomes: Vec<_> = seeds.into_par_iter().map(|seed| simulate(seed, several)).collect();
     let mut total = Total { simulations: outcomes.len() as u64, ..Total::default() };
@@ -102,14 +112,14 @@ pub fn simulate_all(seeds: Range<u64>, several: bool) -> Total {
     total
 }
 
-/// Seeds as they are written: `0..500`, the end not included.
+/// Parses a range of seeds such as `0..500`; the end isn't included.
 pub fn seeds(text: &str) -> Option<Range<u64>> {
     let (from, to) = text.split_once("..")?;
     Some(from.trim().parse().ok()?..to.trim().parse().ok()?)
 }
 
 impl Report {
-    /// Everything that is counted, by name.
+    /// All counters by name.
     pub fn counters(&self) -> [(&'static str, u64); 18] {
         [
             ("leases made", self.made),

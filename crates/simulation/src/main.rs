@@ -1,4 +1,4 @@
-//! Runs simulations of the leasing service: `simulation --seeds 0..500 [--several]`; or replays a workload:
+//! Runs simulations of the leasing service, `simulation --seeds 0..500 [--several]`, or replays a workload,
 //! `simulation workload ...` ([`simulation::workload`]).
 
 use std::io::Write;
@@ -13,7 +13,7 @@ fn main() -> ExitCode {
 }
 
 fn workload(arguments: &[String]) -> ExitCode {
-    // Nobody is left to tell that something could not be said.
+    // A failed write can't be reported anywhere.
     match simulation::workload::command(arguments) {
         Ok(figures) => {
             let _ = writeln!(std::io::stdout(), "{figures}");
@@ -36,7 +36,7 @@ fn simulations(arguments: &[String]) -> ExitCode {
     };
     let mut errors = std::io::stderr();
     let Some(seeds) = seeds else {
-        // Nobody is left to tell that this could not be said.
+        // A failed write can't be reported anywhere.
         let _ = writeln!(errors, "usage: simulation --seeds FROM..TO [--several]");
         return ExitCode::from(2);
     };

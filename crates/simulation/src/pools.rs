@@ -1,6 +1,6 @@
-//! Free pools in simulations: who makes, renames, changes and removes them, moves, closes and opens their hosts, and what must
-//! hold of hosts that leases were given for their pools (docs/pools.md). Found out from what is in the store, without
-//! the code that it judges.
+//! Free pools in simulations: operators create, rename, change and delete them and move, close and open their
+//! hosts, and leases keep the hosts of the pools that they asked for (docs/pools.md). The checks read the
+//! store and share no code with what they judge.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,22 +21,21 @@ use store::{HostRecord, Snapshot};
 
 use crate::verdict::Verdict;
 
-/// The names that pools are given.
 pub(crate) const NAMES: [&str; 4] = ["p1", "p2", "p3", DEFAULT_NAME];
-/// What pools say of their hosts, and nobody else does.
+/// Property that only pools set for their hosts.
 pub(crate) const TIER: &str = "tier";
-/// What they say.
+/// Values of that property.
 pub(crate) const TIERS: [&str; 2] = ["fast", "slow"];
 
-/// So often something is done about pools, on average.
+/// Average interval between changes of pools.
 const CHORE_EVERY_S: i64 = 4 * 3600;
 
-/// What somebody wants of the pool that a host is in.
+/// A requirement on the pool of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
-    /// Its name is that, when the host is given.
+    /// The pool has that name when the host is allocated.
     Name(&'static str),
-    /// It says that of its hosts, as long as the lease has the host.
+    /// The pool has that tier as long as the lease has the host.
     Tier(&'static str),
 }
 
@@ -52,48 +51,48 @@ impl Wish {
         }
     }
 
-    /// What a reservation was made for, if it was for any of this.
+    /// The wish that a reservation was made with, if any.
     fn of(terms: &ReservationTerms) -> Option<Self> {
         let ReservationTerms::Hosts(hosts) = terms else { return None };
         Self::all().find(|wish| wish.requirement().as_ref() == Ok(&hosts.resource))
     }
 }
 
-/// What is done next about pools.
+/// An operator's action on pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chore {
     Create,
     Rename,
     Specify,
     Remove,
-    /// A host that nobody has leaves its pool, and is taken on in another one.
+    /// Take a host without leases out of its pool, and add it to another one.
     Move,
-    /// A host goes to another pool with all that it has.
+    /// Transfer a host to another pool with everything on it.
     Transfer,
-    /// A host is closed for new leases.
+    /// Close a host for new leases.
     Close,
-    /// A host is opened for them.
+    /// Open it again.
     Open,
-    /// Somebody says how far the hosts of a running lease are over-committed.
+    /// Change the overcommit ratios of a running lease's hosts.
     OverCommit,
 }
 
-/// A host that a lease has: the pool that it was in when it was given.
+/// Pools of leased hosts at the time of allocation.
 type Given = BTreeMap<(LeaseId, HostId), FreePoolId>;
 
-/// Watches over free pools.
+/// Remembers the pools of leased hosts between checks, and draws the operators' actions.
 #[derive(Debug)]
 pub(crate) struct PoolWatch {
-    /// Numbers of its own, so that the rest of a simulation depends on pools only as far as they have an effect.
+    /// Separate random numbers, so that pools change the rest of a simulation only through their effects.
     pub rng: SmallRng,
     given: Given,
-    /// What pools were called when it was last looked.
+    /// Names of pools at the last check.
     called: BTreeMap<FreePoolId, String>,
     counted: PoolSchedule,
 }
 
 impl PoolWatch {
-    /// Whether there are more pools than one in the simulation of that seed: in a part of them.
+    /// One simulation in four has several pools. `None` for all other seeds.
     pub fn of(seed: u64) -> Option<Self> {
         let rng = SmallRng::seed_from_u64(seed ^ 0x70_6f_6f_6c);
         (seed % 4 == 3).then(|| Self {
@@ -104,12 +103,12 @@ impl PoolWatch {
         })
     }
 
-    /// When something is done about pools next.
+    /// Draws the time of the next action.
     pub fn next(&mut self, now: Timestamp) -> Timestamp {
         now + SignedDuration::from_secs(self.rng.random_range(60..2 * CHORE_EVERY_S))
     }
 
-    /// Draws what is done next.
+    /// Draws the next action.
     pub fn chore(&mut self) -> Chore {
         let all = [
             Chore::Create,
@@ -128,7 +127,7 @@ impl PoolWatch {
         all.choose(&mut self.rng).copied().unwrap_or(Chore::Move)
     }
 
-    /// Some of those who ask for hosts ask for those of a pool.
+    /// Makes some requests for hosts ask for hosts of a pool.
     pub fn narrow(&mut self, new: &mut NewLease) {
         for terms in &mut new.terms.reservations {
             let wishes: Vec<Wish> = Wish::all().collect();
@@ -143,13 +142,14 @@ impl PoolWatch {
         }
     }
 
-    /// Hosts of leases are in pools as leases wanted them.
+    /// Hosts of leases are in pools that the leases asked for.
     pub fn check(&mut self, contents: &Snapshot, now: Timestamp) -> Verdict {
         let pools = Pools::of(contents);
         let mut given = Given::new();
-        // One that ends is given nothing any more; it may have failed, and given its hosts back, before that. One whose
-        // end came while no service ran is only to be taken back. One that was changed to end when it starts has its
-        // hosts at no time: whoever moves them need not mind.
+        // Leases that are ending are skipped: they are given nothing any more, and may have failed and
+        // released their hosts before. If a lease's end passed while no service ran, its hosts only have to
+        // be taken back. A lease that was changed to end at its start never has its hosts, so an operator is
+        // free to move them.
         let has = |lease: &&Lease| {
             let has_time = !lease.window.is_empty() && lease.window.end() > now;
             lease.keeps_resources() && !lease.ending() && has_time
@@ -166,7 +166,7 @@ impl PoolWatch {
                     return Err(format!("host {host} of lease {} has gone to another pool", lease.id));
                 }
                 match wish {
-                    // The pool may have been renamed since the host was given, and before anybody looked.
+                    // The pool may have been renamed between the allocation and this check.
                     Some(Wish::Name(name))
                         if known.is_none()
                             && pools.name(pool) != name
@@ -193,20 +193,20 @@ impl PoolWatch {
         Ok(())
     }
 
-    /// What the pool was called when it was last looked.
+    /// The pool's name at the last check.
     fn called_before(&self, pool: FreePoolId) -> Option<&str> {
-        // It has no record before it is renamed.
+        // The default pool has no record before it is renamed.
         let always_there = (pool == FreePool::DEFAULT).then_some(DEFAULT_NAME);
         self.called.get(&pool).map(String::as_str).or(always_there)
     }
 
-    /// Whether usage by pool is what leases had of their hosts.
+    /// Recorded usage by pool equals what leases had.
     pub fn check_usage(&self, usage: &[Span], now: Timestamp) -> Verdict {
         self.counted.check(usage, now)
     }
 }
 
-/// The whole hosts of a lease, by reservation.
+/// Hosts that a lease has as a whole, by reservation.
 fn hosts_of(lease: &Lease) -> impl Iterator<Item = (ReservationId, HostId)> {
     lease.reservations.iter().flat_map(|reservation| {
         let whole = matches!(reservation.allocation, Allocation::Hosts(_));
@@ -215,7 +215,7 @@ fn hosts_of(lease: &Lease) -> impl Iterator<Item = (ReservationId, HostId)> {
     })
 }
 
-/// Pools and hosts, as they are in the store.
+/// Pools and hosts as recorded in the store.
 struct Pools<'a> {
     names: BTreeMap<FreePoolId, (&'a str, Option<&'a str>)>,
     hosts: BTreeMap<HostId, &'a HostRecord>,
@@ -235,7 +235,7 @@ impl<'a> Pools<'a> {
         self.hosts.get(&host).map(|record| record.host.pool)
     }
 
-    /// One without a record is the one that is always there.
+    /// A pool without a record is the default pool.
     fn name(&self, pool: FreePoolId) -> &'a str {
         self.names.get(&pool).map_or(DEFAULT_NAME, |(name, _)| name)
     }
@@ -245,19 +245,19 @@ impl<'a> Pools<'a> {
     }
 }
 
-/// What a lease has of a host: the name of its pool when it began, since when, and until when at most.
+/// A lease's use of a host: name of the pool when it began, its beginning, and its latest end.
 type Holding = (String, Timestamp, Timestamp);
 
-/// What leases had over time, by the names of pools.
+/// Use of hosts by leases over time, by pool name.
 #[derive(Debug, Default)]
 struct PoolSchedule {
     has: BTreeMap<(LeaseId, HostId), Holding>,
-    /// What they had, in microseconds.
+    /// Host-time used so far, in microseconds.
     had: BTreeMap<(LeaseId, String), u128>,
 }
 
 impl PoolSchedule {
-    /// Leases are like that now. Whatever changes what one has says when that was.
+    /// Follows the current leases. A lease's changes are dated by its last update.
     fn follow(&mut self, contents: &Snapshot, pools: &Pools<'_>) {
         for record in &contents.leases {
             let lease = &record.lease;
@@ -277,7 +277,7 @@ impl PoolSchedule {
         }
     }
 
-    /// What the lease has of a host goes on, with another end perhaps, or not.
+    /// Continues the use of a host, perhaps with another end, or ends it.
     fn go_on(&mut self, lease: &Lease, host: HostId, goes_on: bool, at: Timestamp) {
         let id = (lease.id, host);
         let Some((name, since, end)) = self.has.get(&id).cloned() else { return };
@@ -325,10 +325,10 @@ mod tests {
 
     use crate::testing::lease;
 
-    /// Within the lease.
+    /// An instant within the lease.
     const AT: Timestamp = Timestamp::UNIX_EPOCH;
 
-    /// A lease of host 1, which wants that, and hosts that are in these pools of that name and tier.
+    /// A lease of host 1 with that wish, and one pool per tuple of host, name and tier.
     fn contents(wish: Wish, pools: &[(u64, &str, Option<&str>)]) -> Snapshot {
         let at = Timestamp::UNIX_EPOCH;
         let hosts =

@@ -1,5 +1,5 @@
-//! What must hold where power is saved (EN): no host is off that anybody uses, and no lease is late because its
-//! host sleeps. Found out from what is in the store and on the machines, without the plan that it judges.
+//! Invariants of power saving (EN): no host in use is off, and no lease is late because its host sleeps. They
+//! are checked against the store and the machines, without the plan that they judge.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,20 +17,20 @@ use store::Snapshot;
 
 use crate::verdict::Verdict;
 
-/// So long before a lease starts nothing must have gone wrong that could make it late.
+/// A lease is judged only if nothing that could delay it went wrong within this time before its start.
 const QUIET: SignedDuration = SignedDuration::from_hours(3);
-/// A lease that is noticed so long after its start is not judged: nobody was there.
+/// A lease that is first checked later than this after its start isn't judged: no service was running.
 const NOTICED: SignedDuration = SignedDuration::from_mins(2);
 
-/// How power is saved in the simulation of that seed: in every third, and not always alike. It is drawn from numbers of its
-/// own, so that the others are as they would be without.
+/// Power saving in one simulation of three, with settings that vary by seed. They come from separate random
+/// numbers, so that power saving changes nothing else that is drawn from the seed.
 pub(crate) fn saving(seed: u64) -> Option<EnergySettings> {
     if seed % 3 != 1 {
         return None;
     }
     let mut rng = SmallRng::seed_from_u64(seed ^ 0x70_6f77_6572);
     let rules = PowerRules {
-        // Machines take up to four hundred seconds, calls up to twenty.
+        // Machines take up to 400 seconds to power on, and calls up to 20.
         shortest_boot: SignedDuration::from_mins(8),
         margin: SignedDuration::from_mins(20),
         spare_hosts: rng.random_range(0..2),
@@ -44,32 +44,32 @@ pub(crate) fn saving(seed: u64) -> Option<EnergySettings> {
     Some(EnergySettings { mode: EnergyMode::On, rules, repack_watt_hours })
 }
 
-/// What is noted of the power that a host draws, where leases may be given hosts that draw less: not all alike.
+/// Noted power draw of a host, for simulations that repack leases onto hosts that draw less. Differs between
+/// hosts.
 pub(crate) fn drawing(host: HostId) -> Vec<(String, Option<String>)> {
     let watts = 100 + host.0 * 37 % 5 * 50;
     vec![(BUSY_WATTS.to_owned(), Some(watts.to_string()))]
 }
 
-/// Watches over power.
+/// Tracks promised hosts and faults, to judge leases when they start.
 #[derive(Debug, Default)]
 pub(crate) struct PowerWatch {
-    /// So many hosts boot at once.
+    /// Maximum number of hosts that boot at the same time.
     boots_at_once: usize,
-    /// The starts of leases, and the hosts that each has had for that start from the beginning.
+    /// Start of each lease, and the hosts it has had for that start all along.
     promised: BTreeMap<LeaseId, (Timestamp, BTreeSet<HostId>)>,
     judged: BTreeSet<LeaseId>,
-    /// When something went wrong last: everywhere, and with a host.
+    /// Time of the last fault, everywhere and of a single host.
     disturbed_at: Option<Timestamp>,
     hosts_disturbed_at: BTreeMap<HostId, Timestamp>,
 }
 
 impl PowerWatch {
-    /// Where so many hosts boot at once.
     pub fn new(boots_at_once: usize) -> Self {
         Self { boots_at_once, ..Self::default() }
     }
 
-    /// Something goes wrong, everywhere or with a host, until then.
+    /// Notes a fault until then. `None` stands for all hosts.
     pub fn disturbed(&mut self, host: Option<HostId>, until: Timestamp) {
         match host {
             Some(host) => {
@@ -80,8 +80,8 @@ impl PowerWatch {
         }
     }
 
-    /// What leases are promised, and whether those that start now have it; `punctual` says that calls are not lost, so
-    /// that they have to.
+    /// Follows the promises of pending leases, and checks leases that start now. `punctual` means that no
+    /// calls are lost, so that leases have to start in time.
     pub fn check(&mut self, contents: &Snapshot, punctual: bool, now: Timestamp) -> Verdict {
         for record in &contents.leases {
             let lease = &record.lease;
@@ -99,7 +99,8 @@ impl PowerWatch {
         Ok(())
     }
 
-    /// Hosts that take the place of others at the same start were not promised: they were found in need.
+    /// Only hosts that the lease has had for this start from the beginning count as promised. Replacements
+    /// were found in an emergency.
     fn follow(&mut self, lease: &Lease, start: Timestamp) {
         let hosts: BTreeSet<HostId> = lease.reservations.iter().flat_map(|r| r.allocation.hosts()).collect();
         match self.promised.get_mut(&lease.id) {
@@ -115,8 +116,8 @@ impl PowerWatch {
         if *start != lease.window.start() || !quiet(self.disturbed_at) || lease.over() {
             return Ok(());
         }
-        // A host that does not come up keeps others from their turn until it is given up. The margin is enough for one
-        // such host at each place, and not for two in a row.
+        // A host that doesn't boot delays the hosts queued behind it until it is given up. The margin
+        // suffices for one such host in each boot slot, but not for two in a row.
         let stuck = self.hosts_disturbed_at.values().filter(|at| !quiet(Some(**at))).count();
         if stuck > self.boots_at_once {
             return Ok(());
@@ -134,7 +135,7 @@ impl PowerWatch {
     }
 }
 
-/// Nobody is on a host that is off, nor may anybody be.
+/// A host that is off has no guests or slots, and is fenced.
 pub(crate) fn check_dark(contents: &Snapshot, fleet: &SimulatedFleet) -> Verdict {
     for record in &contents.hosts {
         let Some(seen) = fleet.look(record.host.id) else { continue };

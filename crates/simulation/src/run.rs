@@ -1,4 +1,4 @@
-//! One simulation: a seed, some weeks of leases, everything that can go wrong, and then calm.
+//! One simulation: a seed, some days of leases and faults, and then a calm phase without faults.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -29,69 +29,67 @@ mod pools;
 mod requests;
 mod ways;
 
-/// When simulations begin: noon of some day.
+/// Beginning of all simulations: noon (UTC) of some day.
 const BEGIN_SECOND: i64 = 1_893_499_200;
 
-/// If more than that happens in a second, the service goes round in circles.
+/// Maximum number of events in one second. With more, the service is going in circles.
 const MOST_AT_ONCE: u32 = 10_000;
-/// In one of so many runs each cycle is decided again, and pass by pass, and the results are compared.
+/// One run in this many decides each cycle again, as a whole and pass by pass, and compares the results.
 const REHEARSED: u64 = 20;
 
-/// What a simulation came to.
+/// Counters of a simulation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Leases that were made.
+    /// Leases created.
     pub made: u64,
-    /// Requests that were refused.
+    /// Requests refused.
     pub refused: u64,
-    /// Requests whose outcome the caller was not told.
+    /// Requests whose outcome the client never learned.
     pub uncertain: u64,
-    /// Steps that were carried out.
+    /// Steps carried out, failed ones included.
     pub steps: u64,
-    /// Steps that failed.
     pub failed_steps: u64,
-    /// How often the process died.
+    /// Crashes of a service's process.
     pub crashes: u64,
-    /// How often a host failed.
     pub host_failures: u64,
-    /// Leases that were active.
+    /// Leases that became active.
     pub started: u64,
-    /// Guests that were moved out of a lease's way.
+    /// Moves of guests that succeeded.
     pub moved: u64,
-    /// Instances that were started through the service.
+    /// Instances started through the service.
     pub instances: u64,
-    /// Leases that were forgotten after they had ended.
+    /// Leases forgotten after they ended.
     pub forgotten: u64,
-    /// Of these, preemptible ones that ran on hosts of leases.
+    /// Preemptible instances that ran on hosts of leases.
     pub backfilled: u64,
-    /// And those of them that had to leave for the lease itself.
+    /// Backfilled instances that had to leave for the lease itself.
     pub cleared: u64,
-    /// Offers that were accepted.
+    /// Offers accepted.
     pub accepted: u64,
-    /// Requests that waited and were served.
+    /// Waiting requests that became leases.
     pub served: u64,
-    /// How often a host was switched on.
+    /// Hosts powered on.
     pub woken: u64,
-    /// Free pools that were made, changed or removed, and hosts that went from one to another.
+    /// Successful changes of free pools, of their hosts and of overcommit ratios.
     pub pool_changes: u64,
-    /// Cycles whose decision was made again, and pass by pass, with the same result.
+    /// Cycles whose decision was repeated, as a whole and pass by pass, with the same result.
     pub rehearsed: u64,
-    /// Of everything that listeners were told: the same run has the same.
+    /// Hash of the notification types, the numbers of steps and commits, and the final time. Repeating a run
+    /// gives the same digest.
     pub digest: u64,
 }
 
-/// Something that must hold did not.
+/// A violated invariant.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// In which simulation.
     pub seed: u64,
-    /// Of several services, not of one.
+    /// Whether several services shared the store.
     pub several: bool,
-    /// When.
+    /// Simulated time of the violation.
     pub at: Timestamp,
-    /// What.
+    /// The violation, in a sentence.
     pub what: String,
-    /// What happened last, oldest first.
+    /// The last events, oldest first.
     pub trail: Vec<String>,
 }
 
@@ -106,7 +104,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Runs the simulation of that seed: of one service, or of several that share a store.
+/// Runs the simulation of that seed, with one service or with several that share a store.
 pub fn simulate(seed: u64, several: bool) -> Result<Report, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| Failure {
@@ -116,7 +114,7 @@ pub fn simulate(seed: u64, several: bool) -> Result<Report, Failure> {
         what: format!("there is no runtime: {error}"),
         trail: Vec::new(),
     })?;
-    // Nothing is interrupted for the sake of others: there are no others.
+    // No cooperative yielding: there are no other tasks to make way for.
     runtime.block_on(tokio::task::unconstrained(async {
         let mut simulation = Simulation::begin(seed, several).await?;
         let outcome = simulation.run().await;
@@ -136,36 +134,37 @@ struct Simulation {
     world: World,
     checker: Checker,
     checked_commits: u64,
-    /// What leases had, if all services agree on the time.
+    /// Resources that leases had over time. `None` if the services' clocks differ.
     schedule: Option<Schedule>,
-    /// What was in the store then.
+    /// Contents of the store at the last check.
     contents: Snapshot,
     report: Report,
     trail: VecDeque<String>,
-    /// The service that is being asked for something.
+    /// Number of the service that gets the current request.
     asked: usize,
-    /// The lease that the next request is about, if it is about a certain one.
+    /// Lease that the next request is about, if it's about a certain one.
     target: Option<LeaseId>,
-    /// The instance whose owner has thought better of it, and deletes it while it is being started.
+    /// Instance whose owner changes their mind and deletes it while it is being started.
     regretted: Option<GuestId>,
-    /// Requests that waited at the last look.
+    /// Waiting requests at the last check.
     waiting: BTreeSet<LeaseId>,
-    /// What was offered, to whom, and what somebody is about to accept.
+    /// Offer that will be accepted by the next request, and the project it was made to.
     offered: Option<(LeaseRecord, &'static str)>,
-    /// Where power is saved.
+    /// Checks of power saving, if it's on.
     power: Option<PowerWatch>,
-    /// Where there are several free pools.
+    /// Checks of free pools, if there are several.
     pools: Option<PoolWatch>,
-    /// Nothing goes wrong any more.
+    /// Faults have stopped, or must not include crashes now.
     calm: bool,
 }
 
-/// Whether reservations need something as a whole there.
+/// Whether the fleet has to prepare each reservation as a whole, as in a cloud.
 fn prepares(seed: u64) -> bool {
     seed % 3 == 1
 }
 
-/// How long leases are kept that are over: in some runs so shortly that they go before the end.
+/// Time for which leases that are over are kept. In some runs it's so short that they are forgotten before
+/// the run ends.
 fn forgetting(seed: u64) -> Option<SignedDuration> {
     if seed % 7 == 4 { Some(SignedDuration::from_hours(1)) } else { Settings::default().keep_leases }
 }
@@ -211,7 +210,7 @@ impl Simulation {
         }
         let (late, immediate) = (ways.fleet_faults.late > 0.0, ways.timing == Timing::IMMEDIATE);
         let skew = if several { ways.settings.longest_clock_skew } else { SignedDuration::ZERO };
-        // What one service has under way comes late for the others.
+        // Calls that one service has under way come late for another service, hence `late || several` below.
         let agreed = ways.clocks.iter().all(SignedDuration::is_zero);
         let schedule = agreed.then(Schedule::default);
         let checker = Checker::new(ways.settings.cleaning_time, late || several, immediate, several, skew);
@@ -275,8 +274,7 @@ impl Simulation {
         Ok(self.report.clone())
     }
 
-    /// When somebody asks for something next: some time later, or just when a lease starts or ends, about
-    /// that lease.
+    /// Time of the next request: at random, or just when a lease starts or ends, and then about that lease.
     fn next_request(&mut self) -> Timestamp {
         let (now, some_time) = (self.world.now(), self.after(self.ways.request_every));
         self.target = None;
@@ -300,13 +298,13 @@ impl Simulation {
         at + SignedDuration::from_secs(self.rng.random_range(0..90))
     }
 
-    /// Some time later, so many hours on average.
+    /// A random time from now; the average delay is `hours`.
     fn after(&mut self, hours: f64) -> Timestamp {
         let seconds = self.rng.random_range(0.0..2.0) * hours * 3600.0;
         self.world.now() + SignedDuration::from_secs(seconds as i64 + 1)
     }
 
-    /// Lets everything happen until then, and the process die anywhere in between.
+    /// Runs until then. The process can die after any event.
     async fn go_on_until(&mut self, until: Timestamp) -> Result<(), String> {
         let (mut since, mut at_once) = (self.world.now(), 0);
         while let Some(happened) = self.world.next(until).await {
@@ -317,7 +315,7 @@ impl Simulation {
             if at_once > MOST_AT_ONCE {
                 return Err(format!("time does not get on: {happened:?}"));
             }
-            // What was claimed is judged by what is in the store by now.
+            // Claims are judged against the current contents of the store, so these are read first.
             self.check().await?;
             self.happened(&happened)?;
             if !matches!(happened, Happened::Waited) && !self.calm && self.rng.random_bool(self.ways.crash) {
@@ -388,20 +386,20 @@ impl Simulation {
         self.checker.check_machines(&self.contents, &self.world.fleet, self.world.now())
     }
 
-    /// One of the services.
+    /// A random service.
     fn any(&mut self) -> usize {
         let services = self.world.replicas();
         if services == 1 { 0 } else { self.rng.random_range(0..services) }
     }
 
-    /// A process dies, and is started again after some time.
+    /// Kills a process and starts it again after the outage.
     async fn crash(&mut self, outage: SignedDuration) -> Result<(), String> {
         let replica = self.any();
         self.note(format!("service {replica} crashes; back after {outage:?}"));
         self.report.crashes += 1;
         self.checker.crashed();
         self.world.clock.advance(outage);
-        // It is started until it runs.
+        // A start can fail as well, so it's repeated.
         for _ in 0..100 {
             if self.world.restart_one(replica).await.is_ok() {
                 return Ok(());
@@ -410,7 +408,7 @@ impl Simulation {
         Err("the service does not start any more".to_owned())
     }
 
-    /// Something goes wrong that is more than a lost message.
+    /// A fault that is worse than a lost message.
     async fn mishap(&mut self) -> Result<(), String> {
         let hosts: Vec<HostId> = self.world.service.hosts().all().iter().map(|host| host.host.id).collect();
         let Some(host) = hosts.choose(&mut self.rng).copied() else { return Ok(()) };
@@ -419,11 +417,11 @@ impl Simulation {
         let what = self.rng.random_range(0..10);
         self.checker.disturbed(back);
         if let Some(power) = &mut self.power {
-            // What is told of the fleet, the store and services is missed everywhere.
+            // Outages of a service, the store or the whole fleet (6 to 8) affect all hosts.
             power.disturbed((!(6..=8).contains(&what)).then_some(host), back);
         }
         match what {
-            // It is noticed only when it is switched on.
+            // The service notices this fault only when it powers the host on.
             0..=4 if self.power.is_some() && outage.as_mins() % 2 == 0 => {
                 self.note(format!("host {host} would not boot for {outage:?}"));
                 self.world.fleet.break_boots(host);
@@ -441,7 +439,7 @@ impl Simulation {
             }
             6 if !self.ways.only_slow => self.crash(outage / 6).await?,
             6 | 7 => {
-                // The store itself, or the way of one service to it.
+                // Either the store itself fails, or a single service's connection to it.
                 let cut_off = if self.rng.random_bool(0.5) { None } else { Some(self.any()) };
                 self.note(format!("the store is down for {:?}, for {cut_off:?}", outage / 6));
                 self.set_down(cut_off, true);
@@ -474,7 +472,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// For one service, or for all.
+    /// Takes the store down or up, for one service or, for `None`, for all.
     fn set_down(&self, which: Option<usize>, down: bool) {
         for replica in 0..self.world.replicas() {
             if which.is_none_or(|which| which == replica) {
@@ -483,7 +481,7 @@ impl Simulation {
         }
     }
 
-    /// A process that cannot read its store does not start, so it must not die while the store is down.
+    /// A process that can't read its store doesn't start, so it must not die while the store is down.
     async fn go_on_until_without_crash(&mut self, until: Timestamp) -> Result<(), String> {
         let calm = std::mem::replace(&mut self.calm, true);
         let gone_on = self.go_on_until(until).await;
@@ -491,7 +489,8 @@ impl Simulation {
         gone_on
     }
 
-    /// Nothing goes wrong any more; in the end all leases are over and all hosts are free.
+    /// Stops all faults, runs until all windows have passed, and checks that all leases are over and all
+    /// hosts are free.
     async fn calm_down(&mut self) -> Result<(), String> {
         self.calm = true;
         self.note("calm");
@@ -504,21 +503,21 @@ impl Simulation {
             self.world.fleet.recover(record.host.id);
         }
         self.world.touched();
-        // Long enough for whatever failed to be tried again.
+        // Long enough to retry all failed steps.
         self.go_on_until(self.world.now() + SignedDuration::from_mins(30)).await?;
         self.until_calm(check_ratios).await?;
         let leases = self.world.store.contents().await.leases;
         let now = self.world.now();
-        // One that is to start as soon as it can may still be put off until its deadline.
+        // The start of a best-effort lease can still be postponed until its deadline.
         let end = |lease: &Lease| {
             let latest = lease.lease_type.deadline().map(|deadline| deadline + lease.window.length());
             lease.window.end().max(latest.unwrap_or(Timestamp::MIN))
         };
         let last = leases.iter().map(|record| end(&record.lease)).max().unwrap_or(now).max(now);
-        // Hosts that fail or fall silent now recover before that.
+        // Outages last at most 24 hours, so all hosts have recovered by then.
         self.go_on_until(last.max(now + SignedDuration::from_hours(24)) + SignedDuration::from_hours(2))
             .await?;
-        // Where power is saved, a host may be on its way back to the free pool just now.
+        // With power saving, a host may just be returning to the free pool.
         self.until_calm(check_calm).await?;
         let contents = self.world.store.contents().await;
         self.checker.check_instances(&contents)?;
@@ -533,7 +532,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Goes on for some minutes until that holds: a step may be on its way just now.
+    /// Runs for up to five minutes until the check succeeds, since a step may be under way.
     async fn until_calm(&mut self, check: fn(&Snapshot, &SimulatedFleet) -> Verdict) -> Result<(), String> {
         for _ in 0..10 {
             if check(&self.world.store.contents().await, &self.world.fleet).is_ok() {
@@ -544,7 +543,7 @@ impl Simulation {
         check(&self.world.store.contents().await, &self.world.fleet)
     }
 
-    /// All leases are deleted, and then there are none.
+    /// Deletes all leases, and checks that their records disappear.
     async fn take_away(&mut self) -> Result<(), String> {
         for record in self.world.service.leases().all(&LeaseFilter::default()) {
             self.delete(&record).await;

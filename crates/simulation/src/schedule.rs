@@ -1,4 +1,5 @@
-//! What leases had over time, followed from the records of leases alone: what sums of usage must equal (USE).
+//! Resources that leases had over time, computed from lease records alone. Sums of usage must equal them
+//! (USE).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,20 +12,20 @@ use leases::usage::{By, Event, Kind, Query, Span, sums};
 use leases::window::Window;
 use store::Snapshot;
 
-/// What a lease has: hosts, slots, addresses.
+/// Numbers of hosts, slots and floating IPs.
 type Amounts = [u128; 3];
 
-/// What leases had over time.
+/// Amounts that leases had over time.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
-    /// What they have, since when and until when.
+    /// Amounts that active leases have now, with their beginning and their latest end.
     has: BTreeMap<LeaseId, (Amounts, Timestamp, Timestamp)>,
-    /// What they had, times microseconds.
+    /// Amounts so far, times microseconds.
     had: BTreeMap<LeaseId, Amounts>,
 }
 
 impl Schedule {
-    /// Leases are like that now. Whatever changes what one has says when that was.
+    /// Follows the current leases. A lease's changes are dated by its last update.
     pub fn follow(&mut self, contents: &Snapshot) {
         for record in &contents.leases {
             let lease = &record.lease;
@@ -50,7 +51,7 @@ impl Schedule {
         }
     }
 
-    /// Whether usage is what leases had.
+    /// Recorded usage equals what leases had.
     pub fn check(&self, usage: &[Span], now: Timestamp) -> Result<(), String> {
         let all = Window::new(Timestamp::MIN, now).map_err(|error| error.to_string())?;
         let query = Query { periods: vec![all], by: By { lease: true, ..By::default() }, ..Query::default() };
@@ -91,8 +92,8 @@ fn amounts(lease: &Lease) -> Amounts {
     amounts
 }
 
-/// When all time is over nothing is open but what goes on, and every lease has an event for its beginning and, if it
-/// was ever ACTIVE, for its start and its end.
+/// At the end, only running instances outside leases have open spans. Each lease that was ever ACTIVE has
+/// events for its creation, its start and its end.
 pub(crate) fn check_usage(contents: &Snapshot, usage: &[Span], events: &[Event]) -> Result<(), String> {
     let runs = |span: &Span| {
         contents.instances.iter().any(|record| {

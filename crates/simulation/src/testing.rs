@@ -1,4 +1,4 @@
-//! Leases for the tests of what watches over simulations.
+//! Leases for tests of the checkers.
 
 use jiff::{SignedDuration, Timestamp};
 use leases::ids::{HostId, LeaseId, ReservationId};
@@ -7,12 +7,12 @@ use leases::project::{Owner, ProjectId, UserId};
 use leases::terms::{ReservationTerms, Terms};
 use leases::window::Window;
 
-/// So many minutes after the beginning.
+/// An instant, in minutes after the beginning.
 pub(crate) fn at(minutes: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes)
 }
 
-/// A lease of that number with one reservation, which has that host, between these minutes.
+/// A lease with one reservation of that host, between these minutes.
 pub(crate) fn lease(number: u128, asked: ReservationTerms, host: u64, (start, end): (i64, i64)) -> Lease {
     let window = Window::new(at(start), at(end)).expect("forwards");
     let terms = Terms::new(window, None, vec![asked]).expect("terms");

@@ -1,4 +1,4 @@
-//! What people ask for.
+//! Random requests of projects.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -21,18 +21,18 @@ use rand::{Rng, SeedableRng};
 use service::{LeaseChanges, NewLease};
 use store::Wording;
 
-/// Draws what is asked for next.
+/// Draws requests.
 #[derive(Debug)]
 pub(crate) struct Traffic<'a> {
     pub rng: &'a mut SmallRng,
     pub now: Timestamp,
     pub hosts: u32,
-    /// Some want more hosts than are empty, at once.
+    /// Some requests are for more hosts than are empty, as soon as possible.
     pub hunts: bool,
 }
 
 impl Traffic<'_> {
-    /// A new lease; none if what was drawn makes no sense.
+    /// A new lease, or `None` if the drawn terms are invalid.
     pub fn lease(&mut self) -> Option<NewLease> {
         if self.hunts && self.chance(0.3) {
             return self.hunt();
@@ -64,7 +64,7 @@ impl Traffic<'_> {
         })
     }
 
-    /// A lease of many hosts as soon as possible.
+    /// A best-effort lease of many hosts.
     fn hunt(&mut self) -> Option<NewLease> {
         let minute = Timestamp::from_second(self.now.as_second() / 60 * 60).ok()?;
         let window = Window::starting(minute, self.minutes(30, 12 * 60));
@@ -128,9 +128,9 @@ impl Traffic<'_> {
         })
     }
 
-    /// What a reservation is to survive, if anything.
+    /// Failure domain that a reservation must survive, if any.
     fn survived(&mut self) -> Option<FailureDomain> {
-        // Of its own, so that nothing else of a seed depends on it.
+        // Separate random numbers, so that nothing else drawn from the seed depends on these.
         let mut rng = SmallRng::seed_from_u64(self.now.as_nanosecond() as u64);
         match rng.random_range(0..10) {
             0 => Some(FailureDomain::Host),
@@ -143,7 +143,6 @@ impl Traffic<'_> {
         InstanceSize::new(self.rng.random_range(1..=9), 1024, 10).ok()
     }
 
-    /// A change of a lease.
     pub fn change(&mut self, lease: &Lease) -> LeaseChanges {
         let mut changes = Changes::default();
         match self.rng.random_range(0..10) {

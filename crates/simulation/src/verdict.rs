@@ -1,4 +1,4 @@
-//! What a check finds.
+//! Result of a check.
 
-/// Nothing, or what is wrong in a sentence.
+/// An error is a sentence that describes the violation.
 pub(crate) type Verdict = Result<(), String>;

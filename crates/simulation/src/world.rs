@@ -1,5 +1,5 @@
-//! A service with its store, its fleet and its clock, driven by hand: time passes only when it is told to, and
-//! nothing happens that is not in a [`Happened`].
+//! A service with its store, fleet and clock, driven by hand: time passes only on request, and every event is
+//! reported as a [`Happened`].
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,75 +23,70 @@ use store::memory::MemoryStore;
 
 use crate::faulty_store::FaultyStore;
 
-/// What a world is made of.
+/// Ingredients of a [`World`].
 #[derive(Debug)]
 pub struct Setup {
-    /// From which its choices follow.
+    /// Determines all random choices.
     pub seed: u64,
-    /// When it begins.
     pub begins: Timestamp,
-    /// Its machines.
+    /// The machines.
     pub layout: Layout,
-    /// Settings of the service.
     pub settings: Settings,
-    /// The external service, if there is one.
+    /// External enforcement service, if any.
     pub enforcer: Option<Arc<dyn Enforcer>>,
 }
 
-/// Something that happened.
+/// An event in a [`World`].
 #[derive(Clone, Debug)]
 pub enum Happened {
-    /// A task ended, and was noted.
+    /// A task ended, and its service learned the result.
     Noted(Done),
-    /// A service went through a cycle and handed out these tasks, which are under way now.
+    /// A service ran a cycle and started these tasks.
     Cycled(Vec<Task>),
-    /// What a service would decide in its next cycle depends on how it is asked ([`World::rehearsing`]).
+    /// A rehearsal found that the next cycle's decision depends on how it is made ([`World::rehearsing`]).
     Differed(String),
-    /// A service has begun a step that another one is at.
+    /// A service started a step that another service is carrying out.
     Repeated(Action),
-    /// Time passed.
     Waited,
 }
 
-/// A service and all around it; or several that share a store and a fleet.
+/// A service and its surroundings, or several services that share a store and a fleet.
 pub struct World {
-    /// The time.
+    /// The true time. Services can have clocks that are ahead or behind.
     pub clock: Arc<ManualClock>,
-    /// The store, as the first service reaches it.
+    /// The first service's connection to the store.
     pub store: Arc<FaultyStore>,
-    /// The machines.
     pub fleet: Arc<SimulatedFleet>,
     /// The first service.
     pub service: Arc<Service>,
     replicas: Vec<Replica>,
-    /// Whose turn it is.
+    /// Number of the service that has its turn.
     turn: usize,
-    /// The store tells of commits.
+    /// The store notifies services of commits.
     news: bool,
-    /// Before each cycle it is found out whether its decision follows from what is known, and how often it was.
+    /// Number of cycles that were rehearsed. `None` if rehearsals are off.
     rehearsed: Option<u64>,
 }
 
-/// A running service.
 struct Replica {
     service: Arc<Service>,
     store: Arc<FaultyStore>,
     parts: Parts,
     settings: Settings,
     running: FuturesUnordered<BoxFuture<'static, Done>>,
-    /// Steps that the fleet is being asked for.
+    /// Steps that the fleet is carrying out for this service.
     steps: BTreeSet<Action>,
-    /// Tasks that have ended and were not noted.
+    /// Results of tasks that the service hasn't learned yet.
     ended: VecDeque<Done>,
-    /// It was killed, and nobody has started it again.
+    /// The process was killed and hasn't been restarted.
     dead: bool,
     wake_at: Timestamp,
     wanted: bool,
-    /// How many commits there were when it last looked.
+    /// Number of commits after the service's last cycle.
     commits: u64,
 }
 
-/// A clock that is so far ahead of another.
+/// A clock that is ahead of another one.
 #[derive(Debug)]
 struct SkewedClock {
     clock: Arc<ManualClock>,
@@ -105,7 +100,7 @@ impl Clock for SkewedClock {
     }
 
     async fn sleep_until(&self, instant: Timestamp) {
-        // As far as there is such a time.
+        // Without the subtraction if its result would be out of range.
         let instant = instant.checked_sub(self.ahead).unwrap_or(instant);
         self.clock.sleep_until(instant).await;
     }
@@ -136,14 +131,14 @@ impl Replica {
         })
     }
 
-    /// Nobody waits for its tasks any more.
+    /// Drops the tasks under way and their results.
     fn die(&mut self) {
         self.running.clear();
         self.ended.clear();
         self.steps.clear();
     }
 
-    /// A task that has ended.
+    /// Reports a task that has ended to the service.
     fn done(&mut self) -> Option<Done> {
         let done = self.ended.pop_front().or_else(|| self.end())?;
         self.service.execution().note(done.clone());
@@ -151,7 +146,7 @@ impl Replica {
         Some(done)
     }
 
-    /// Goes on with the tasks until one ends.
+    /// Polls the tasks until one ends. `None` if all are pending.
     fn end(&mut self) -> Option<Done> {
         let done = tokio::task::unconstrained(self.running.next()).now_or_never().flatten()?;
         if let Done::Step(performed) = &done {
@@ -160,9 +155,9 @@ impl Replica {
         Some(done)
     }
 
-    /// Whether the fleet is being asked for the step.
+    /// Whether the fleet is carrying out the step for this service.
     fn is_at(&mut self, action: Action) -> bool {
-        // Time may have passed since the task could last go on.
+        // Time may have passed since the task was last polled.
         while self.steps.contains(&action) {
             let Some(done) = self.end() else { return true };
             self.ended.push_back(done);
@@ -170,7 +165,7 @@ impl Replica {
         false
     }
 
-    /// Goes through a cycle.
+    /// Runs a cycle and starts its tasks.
     async fn cycle(&mut self) -> Vec<Task> {
         let cycle = self.service.execution().cycle().await;
         self.wanted = false;
@@ -187,7 +182,7 @@ impl Replica {
 }
 
 impl World {
-    /// A world in which nobody has done anything yet. `fleet` gives its machines their ways.
+    /// A world with one service and an empty store. `fleet` configures the machines.
     pub async fn new(
         setup: Setup,
         fleet: impl FnOnce(SimulatedFleet) -> SimulatedFleet,
@@ -195,8 +190,8 @@ impl World {
         Box::pin(Self::shared(setup, &[SignedDuration::ZERO], fleet)).await
     }
 
-    /// The same for several services that share the store and the machines, each with a clock that is so far
-    /// ahead.
+    /// A world with several services that share the store and the machines. `clocks` is how far each
+    /// service's clock is ahead.
     pub async fn shared(
         setup: Setup,
         clocks: &[SignedDuration],
@@ -226,48 +221,48 @@ impl World {
         Ok(Self { clock, store, fleet, service, replicas, turn: 0, news: true, rehearsed: None })
     }
 
-    /// The same, but what each cycle decides is also decided once more, and pass by pass, and has to be the same.
+    /// Before each cycle, also makes its decision again, as a whole and pass by pass. A difference is
+    /// reported as [`Happened::Differed`].
     #[must_use]
     pub fn rehearsing(self) -> Self {
         Self { rehearsed: Some(0), ..self }
     }
 
-    /// How many cycles were decided several times.
+    /// Number of cycles that were rehearsed.
     pub fn rehearsed(&self) -> u64 {
         self.rehearsed.unwrap_or_default()
     }
 
-    /// The service to which the last thing happened.
+    /// Number of the service that the last event belongs to.
     pub fn turn(&self) -> usize {
         self.turn
     }
 
-    /// How many services there are.
+    /// Number of services.
     pub fn replicas(&self) -> usize {
         self.replicas.len()
     }
 
-    /// One of the services.
     pub fn service_of(&self, replica: usize) -> &Arc<Service> {
         &self.replicas[replica].service
     }
 
-    /// The store as that service reaches it.
+    /// That service's connection to the store.
     pub fn store_of(&self, replica: usize) -> &Arc<FaultyStore> {
         &self.replicas[replica].store
     }
 
-    /// How many commits the store took.
+    /// Number of commits by all services.
     pub fn commits(&self) -> u64 {
         self.replicas.iter().map(|replica| replica.store.commits()).sum()
     }
 
-    /// The present.
+    /// The true time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Takes on all machines of the layout, with what an operator would note of them.
+    /// Adds all machines of the layout as hosts, with the capabilities that an operator would note.
     pub async fn take_on(&self, layout: &Layout) -> Result<(), service::ServiceError> {
         let machines = self.wait_for(self.fleet.machines()).await;
         for host in machines.unwrap_or_default().into_iter().map(|machine| machine.id) {
@@ -284,40 +279,41 @@ impl World {
         Ok(())
     }
 
-    /// Lets time pass until the call is answered. Nothing else is carried out meanwhile.
+    /// Lets time pass until the call is answered. Until then, no tasks or cycles run.
     pub async fn wait_for<T>(&self, call: impl Future<Output = T>) -> T {
-        // Else the runtime has it pause now and then, which would look as if it waited for something.
+        // Otherwise tokio's cooperative scheduling would make the call yield now and then, which would look
+        // like waiting.
         let mut call = std::pin::pin!(tokio::task::unconstrained(call));
         loop {
             if let Poll::Ready(answer) = futures::poll!(&mut call) {
                 return answer;
             }
-            // What it waits for may be a task of its own.
+            // The call may wait for a spawned task.
             tokio::task::yield_now().await;
             let soon = self.now() + SignedDuration::from_millis(1);
             self.clock.set(self.next_event().unwrap_or(soon).max(soon));
         }
     }
 
-    /// When anything happens next by itself.
+    /// Time of the next event in the fleet or alarm of the clock.
     fn next_event(&self) -> Option<Timestamp> {
         [self.fleet.next_event(), self.clock.next_alarm()].into_iter().flatten().min()
     }
 
-    /// The first service dies, and is started again.
+    /// Kills the first service and starts it again.
     pub async fn restart(&mut self) -> Result<(), OpenError> {
         self.restart_one(0).await
     }
 
-    /// The same, with other settings from then on.
+    /// Like [`Self::restart`], with other settings from then on.
     pub async fn restart_with(&mut self, settings: Settings) -> Result<(), OpenError> {
         let holder = self.replicas[0].settings.holder.clone();
         self.replicas[0].settings = Settings { holder, ..settings };
         self.restart().await
     }
 
-    /// A service dies, and is started again. What it asked of the machines is under way; nobody waits for the
-    /// answers. If it does not start it is as it was.
+    /// Kills a service and starts it again. Its calls to machines stay under way, but their answers are
+    /// dropped. If the start fails, its tasks are dropped nevertheless.
     pub async fn restart_one(&mut self, replica: usize) -> Result<(), OpenError> {
         let dead = &mut self.replicas[replica];
         dead.die();
@@ -327,42 +323,43 @@ impl World {
         Ok(())
     }
 
-    /// A service dies, and is not started again before [`Self::restart_one`].
+    /// Kills a service. [`Self::restart_one`] starts it again.
     pub fn kill(&mut self, replica: usize) {
         let killed = &mut self.replicas[replica];
         killed.die();
         killed.dead = true;
     }
 
-    /// Another service on the same store and fleet, that nobody drives.
+    /// Opens another service on the same store and fleet. Its loop isn't driven.
     pub async fn beside(&self) -> Result<Arc<Service>, OpenError> {
         Service::open(self.replicas[0].parts.clone(), self.replicas[0].settings.clone()).await
     }
 
-    /// A call may have changed something: the services would be woken up.
+    /// Wakes the loops of all services, since a call may have changed something.
     pub fn touched(&mut self) {
         for replica in &mut self.replicas {
             replica.wanted = true;
         }
     }
 
-    /// The same of a call to one service. Others are told by the store what it has committed, or not.
+    /// Wakes one service's loop after a call to it. The store notifies the other services, if notifications
+    /// are on.
     pub fn touched_one(&mut self, replica: usize) {
         self.replicas[replica].wanted = true;
     }
 
-    /// From now on the store does not tell when somebody else has committed something.
+    /// Stops the store's notifications of other services' commits.
     pub fn without_news(&mut self) {
         self.news = false;
     }
 
-    /// How many tasks are under way.
+    /// Number of tasks under way.
     pub fn under_way(&self) -> usize {
         self.replicas.iter().map(|replica| replica.running.len()).sum()
     }
 
-    /// Lets the next thing happen: a task that has ended is noted, or a cycle is gone through, or
-    /// time passes until something can happen, but not beyond `until`. None if nothing happens until then.
+    /// Runs the next event: a result is reported, a service runs a cycle, or time passes until something can
+    /// happen, but not beyond `until`. `None` if nothing happens until then.
     pub async fn next(&mut self, until: Timestamp) -> Option<Happened> {
         for _ in 0..self.replicas.len() {
             self.turn = (self.turn + 1) % self.replicas.len();
@@ -374,7 +371,7 @@ impl World {
             if let Some(done) = replica.done() {
                 return Some(Happened::Noted(done));
             }
-            // Somebody else has committed something, and it is told so.
+            // Another service has committed something, and the store notifies this one.
             replica.wanted |= self.news && replica.commits != commits;
             if replica.wanted || replica.wake_at <= replica.parts.clock.now() {
                 if let Some(cycles) = &mut self.rehearsed {
@@ -403,12 +400,12 @@ impl World {
             .filter(|replica| !replica.dead)
             .map(|replica| now + replica.wake_at.duration_since(replica.parts.clock.now()));
         let next = wakes.chain(events).chain([until]).min().unwrap_or(until);
-        // Should an event be announced for now again and again, time passes nevertheless.
+        // Time passes even if an event is announced for now again and again.
         self.clock.set(next.max(now + SignedDuration::from_micros(1)));
         Some(Happened::Waited)
     }
 
-    /// A step among these tasks of the service whose turn it is that another service is at.
+    /// First of these tasks' steps that another service is carrying out.
     fn repeated(&mut self, tasks: &[Task]) -> Option<Action> {
         let mut steps = tasks.iter().filter_map(|task| match task {
             Task::Step(step) => Some(step.claim.action),
@@ -421,7 +418,7 @@ impl World {
         })
     }
 
-    /// Lets everything happen that does until then.
+    /// Runs all events until then.
     ///
     /// # Panics
     ///
@@ -433,13 +430,13 @@ impl World {
         }
     }
 
-    /// Lets everything happen that does without time passing.
+    /// Runs all events that need no time to pass.
     pub async fn settle(&mut self) {
         self.touched();
         self.run_until(self.now()).await;
     }
 
-    /// The hosts that machines are held as.
+    /// Number of these hosts that are held for a reservation.
     pub fn held(&self, hosts: impl IntoIterator<Item = HostId>) -> usize {
         let held = |host: &HostId| {
             self.fleet.look(*host).is_some_and(|seen| matches!(seen.place, leases::plan::Place::Held(_)))
@@ -448,12 +445,12 @@ impl World {
     }
 }
 
-/// Who looks after hosts.
+/// An administrator.
 pub fn operator() -> Caller {
     Caller { administrator: true, ..caller("operators") }
 }
 
-/// Somebody of that project.
+/// A user of that project.
 pub fn caller(project: &str) -> Caller {
     Caller {
         user: UserId(format!("{project}-user")),

@@ -1,12 +1,13 @@
-//! The race that Blazar's specification leaves open (PRE-09): an instance that is started while its host is fenced,
-//! drained and handed over, with two services on one store. The same of one that is started on a host of a lease (PRE-11)
-//! while the lease starts to use it, or does not let others on it any more. All orders of what may happen are tried.
+//! The race that Blazar's specification leaves open (PRE-09): an instance is started while its host is
+//! fenced, drained and handed over, with two services on one store. Also, a preemptible instance is started
+//! on a host of a lease (PRE-11) while the lease begins to use it or withdraws its consent. All orders of
+//! events are tried.
 
 use jiff::{SignedDuration, Timestamp};
 use service::Settings;
 use simulation::interleavings::{Request, Scene, try_all};
 
-/// Preemptible instances may be started as long as nobody else has the host; they have no time to shut down.
+/// Preemptible instances are allowed on hosts that no lease has, and get no time to shut down.
 fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.preemption.allowed = true;
@@ -15,7 +16,7 @@ fn settings() -> Settings {
     settings
 }
 
-/// Just before a lease starts.
+/// Requests just before a lease starts.
 fn handing_over(ahead: SignedDuration) -> Scene {
     let mut settings = settings();
     settings.plan_rules.clear_ahead = (!ahead.is_zero()).then_some(ahead);
@@ -24,7 +25,7 @@ fn handing_over(ahead: SignedDuration) -> Scene {
     Scene { settings, begins, start, asked: start - ahead, requests: &[Request::Preemptible] }
 }
 
-/// In the middle of a lease that lets preemptible instances on its host.
+/// Requests in the middle of a lease that lets preemptible instances on its host.
 fn backfilling(requests: &'static [Request]) -> Scene {
     let mut settings = settings();
     settings.plan_rules.backfill = true;

@@ -1,16 +1,16 @@
-//! Many simulations: of the first seeds, and of some that the commit chooses, so that each commit looks where none has looked
-//! before. `SEEDS=a..b` chooses others, and `COMMIT=hash` those of that commit.
+//! Simulations of the first seeds, and of seeds derived from the commit, so that each commit covers new
+//! ground. `SEEDS=a..b` runs other seeds; `COMMIT=hash` derives them from that commit.
 
 use std::ops::Range;
 use std::process::Command;
 
-/// With glibc's allocator a tenth of what simulations cost is to take and give back memory.
+/// With glibc's allocator, simulations spend a tenth of their time on allocation.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// These are run always.
+/// Seeds that always run.
 const FIRST: Range<u64> = 0..100;
-/// So many beside them, from a number on that is the commit's.
+/// Number of seeds per commit.
 const OF_COMMIT: u64 = 50;
 
 #[test]
@@ -23,7 +23,8 @@ fn what_must_hold_holds_with_several_services_on_one_store() {
     hold(true);
 }
 
-/// With several services about one of a hundred seeds comes to this: too few for it to be wanted of these. One service has more.
+/// Counters that can stay zero with several services: about one seed in a hundred reaches this, too few to
+/// require it. With one service more seeds do.
 const RARE: [&str; 1] = ["instances asked to leave for the lease"];
 
 fn hold(several: bool) {
@@ -43,7 +44,6 @@ fn hold(several: bool) {
     assert!(never.is_empty(), "so much less is simulated than there should be: {never:?}");
 }
 
-/// The seeds.
 fn chosen() -> Vec<Range<u64>> {
     if let Ok(text) = std::env::var("SEEDS") {
         return vec![simulation::seeds(&text).expect("SEEDS is like 0..500")];
@@ -55,7 +55,7 @@ fn chosen() -> Vec<Range<u64>> {
     [FIRST].into_iter().chain(of_commit).collect()
 }
 
-/// The commit that is tested: the one that is given, or that of the working copy, if it is one.
+/// Hash of the commit under test: `COMMIT`, or the working copy's if it is a git checkout.
 fn commit() -> Option<String> {
     let given = std::env::var("COMMIT").ok().filter(|hash| !hash.is_empty());
     given.or_else(|| {
@@ -65,7 +65,7 @@ fn commit() -> Option<String> {
     })
 }
 
-/// The seeds that a commit chooses, beyond all that are run always.
+/// The commit's seeds, which lie beyond [`FIRST`].
 fn seeds_of(hash: &str) -> Option<Range<u64>> {
     let number = u64::from_str_radix(hash.get(..8)?, 16).ok()?;
     let from = 1_000_000 + number * OF_COMMIT;

@@ -1,6 +1,6 @@
-//! Programs on what a real master daemon and a real remote API said.
+//! Recorded answers of a real master daemon and a real remote API.
 //!
-//! The recorded answers are served to the reference and to ours, which must do the same with them.
+//! They are served to the reference and to our program, which must handle them in the same way.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::live::{self, Api};
 use crate::luxi_server;
 use crate::outcome::{self, Outcome};
 
-/// What is run on each recording; `SOURCE` stands for what names it.
+/// Runs for each recording. `SOURCE` stands for the option or argument that names it.
 const RUNS: &[(&str, &[&str])] = &[
     ("hbal", &["SOURCE", "-Gdefault", "-C", "-p", "--print-instances", "-S", "saved"]),
     ("hbal", &["SOURCE", "-Ggroup2", "-vvvv"]),
@@ -30,14 +30,13 @@ const RUNS: &[(&str, &[&str])] = &[
     ("hscan", &["SOURCE", "-p"]),
 ];
 
-/// Recorded answers as files, and how programs are told of them.
+/// Recorded answers as files, and the option that makes programs read them.
 struct Recording {
     name: String,
     source: String,
     files: Vec<(String, Vec<u8>)>,
 }
 
-/// Compares all runs on all recordings.
 pub(super) fn run(ours: &Executable, reference: &Executable, captures: &Path) -> Result<Tally> {
     let mut tally = Tally::default();
     for recording in of_daemon(&captures.join("luxi"))? {
@@ -66,7 +65,7 @@ fn compare(
     for (program, words) in RUNS {
         let over_luxi = recording.source.starts_with("-L");
         if *program == "hsqueeze" && !over_luxi {
-            // It has no option for a remote API.
+            // hsqueeze has no option for a remote API.
             continue;
         }
         let arguments = arguments(program, words, &recording.source);
@@ -83,7 +82,7 @@ fn compare(
     Ok(())
 }
 
-/// A remote API is an argument of `hscan` and an option of the others.
+/// The remote API is an argument of `hscan`, but an option of all other programs.
 fn arguments(program: &str, words: &[&str], source: &str) -> Vec<String> {
     let mut arguments = Vec::new();
     for word in words {
@@ -101,7 +100,7 @@ fn difference(theirs: &Outcome, mine: &Outcome) -> Option<Difference> {
         let stderr = String::from_utf8_lossy(&outcome.stderr);
         format!("{:?}, {}", outcome.status, stderr.lines().next().unwrap_or_default()).into_bytes()
     };
-    // Whatever was recorded can be read: a run that prints nothing failed, even if the reference's did too.
+    // All recordings are readable, so a run that prints nothing failed, even if the reference's did too.
     if theirs.status != mine.status || mine.stdout.is_empty() {
         return compare::bytes("exit status", &status(theirs), &[status(mine), b" (ours)".to_vec()].concat());
     }
@@ -115,7 +114,7 @@ fn difference(theirs: &Outcome, mine: &Outcome) -> Option<Difference> {
         .or_else(|| compare::bytes("files written", &files(theirs), &files(mine)))
 }
 
-/// Each recorded load of a cluster over a master daemon's socket.
+/// Recordings of a load of the cluster over a master daemon's socket.
 fn of_daemon(directory: &Path) -> Result<Vec<Recording>> {
     let mut recordings = Vec::new();
     for entry in fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))? {
@@ -130,7 +129,7 @@ fn of_daemon(directory: &Path) -> Result<Vec<Recording>> {
     Ok(recordings)
 }
 
-/// The answers of a recording that belong to the load, by the names of the files that the daemon reads.
+/// Answers of a recording that belong to the load, under the file names that the daemon reads.
 fn answers(lines: &str) -> Result<Vec<(String, Vec<u8>)>> {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     let mut asked = None;
@@ -147,7 +146,7 @@ fn answers(lines: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(files)
 }
 
-/// The documents of the remote API, under the names that `file://` looks for.
+/// Documents of the remote API, under the names that `file://` looks for.
 fn of_api(directory: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let recorded = [
         ("groups.json", "_2_groups_bulk_1.json"),

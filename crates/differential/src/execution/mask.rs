@@ -1,6 +1,7 @@
-//! What differs between any two runs: times, random names and versions.
+//! Masking of times, random names and versions, which differ between any two runs.
 
-/// The text with all of these replaced by words. Seconds count as times from `since` on, for an hour.
+/// Replaces these by fixed words. Ten-digit numbers count as times if they are within an hour after `since`,
+/// in seconds.
 pub fn mask(text: &str, since: u64) -> String {
     let text = mask_versions(text);
     let mut out = String::with_capacity(text.len());
@@ -43,7 +44,7 @@ fn mask_versions(text: &str) -> String {
     out
 }
 
-/// What follows a UUID, if the text begins with one.
+/// Text after a leading UUID, if there is one.
 fn after_uuid(text: &str) -> Option<&str> {
     let mut rest = text;
     for (position, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {

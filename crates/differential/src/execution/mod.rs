@@ -1,7 +1,8 @@
-//! `cargo xtask execution`: what programs give to a master daemon, beside the reference.
+//! `cargo xtask execution`: compares the requests that programs send to a master daemon with those of the
+//! reference.
 //!
-//! Both run against a daemon that only pretends; it lets jobs succeed, fail, take their time, or refuses them.
-//! Compared are exit status, standard output and every request.
+//! Both run against a simulated daemon that lets jobs succeed, fail or take time, or refuses them. The
+//! comparison covers exit status, standard output and all requests.
 
 pub mod mask;
 mod replay;
@@ -27,12 +28,11 @@ use crate::outcome::{self, Outcome};
 use crate::seeds;
 pub use replay::replay;
 
-/// How many scenarios are compared by default: some half a minute.
+/// Default number of scenarios, which take about half a minute.
 pub const SEEDS: u64 = 120;
-/// Scenarios that run at the same time: they wait far more than they compute.
+/// Number of concurrent scenarios, which wait far more than they compute.
 const THREADS: usize = 24;
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let seeds = seeds::of(&mut arguments, SEEDS)?;
     let given = |path: String| Executable::new(PathBuf::from(path));
@@ -47,7 +47,6 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     tally.conclude("execution")
 }
 
-/// Compares the scenarios of some seeds.
 pub fn run(reference: &Executable, ours: &Executable, seeds: Range<u64>) -> Result<Tally> {
     let next = AtomicU64::new(seeds.start);
     let tally = Mutex::new(Tally::default());
@@ -89,13 +88,13 @@ pub fn run(reference: &Executable, ours: &Executable, seeds: Range<u64>) -> Resu
     tally.into_inner().ok().context("a thread panicked while counting")
 }
 
-/// What a program did in a scenario.
+/// Outcome and requests of a program in a scenario.
 struct Conduct {
     outcome: Outcome,
     requests: Vec<String>,
 }
 
-/// Compares one scenario; what kind it was, and the first difference.
+/// Compares one scenario. Returns its kind and the first difference.
 fn one(
     reference: &Executable,
     ours: &Executable,
@@ -114,7 +113,7 @@ fn one(
         })
         .or_else(|| compare::bytes("requests", &log(&theirs), &log(&mine)))
         .or_else(|| {
-            // Messages of a run that fails are addressed to people, and differ.
+            // Messages of a failed run are written for people, and differ.
             let worked = theirs.outcome.status == Some(0);
             let stderr = |conduct: &Conduct| masked(&conduct.outcome.stderr);
             if worked { compare::bytes("standard error", &stderr(&theirs), &stderr(&mine)) } else { None }
@@ -122,7 +121,7 @@ fn one(
     Ok((kind(scenario, &theirs), found))
 }
 
-/// What a scenario exercised.
+/// Behavior that the scenario exercised.
 fn kind(scenario: &Scenario, theirs: &Conduct) -> String {
     let submitted = theirs.requests.iter().any(|request| request.contains("SubmitManyJobs"));
     let stdout = String::from_utf8_lossy(&theirs.outcome.stdout);
@@ -137,7 +136,7 @@ fn kind(scenario: &Scenario, theirs: &Conduct) -> String {
     format!("{} {how}", scenario.program)
 }
 
-/// Runs a program against a daemon of its own.
+/// Runs a program against its own daemon.
 fn conduct(executable: &Executable, scenario: &Scenario) -> Result<Conduct> {
     let directory = tempfile::tempdir().context("no temporary directory")?;
     let server = Server::start(directory.path(), scenario.daemon())?;
@@ -147,7 +146,7 @@ fn conduct(executable: &Executable, scenario: &Scenario) -> Result<Conduct> {
     let mut watch = |process: u32| {
         if left.is_some_and(|polls| server.calls("QueryJobs") >= polls) {
             left = None;
-            // The comparison shows whether it arrived.
+            // The comparison shows whether the signal arrived.
             let _ = Command::new("kill").args(["-INT", &process.to_string()]).status();
         }
     };

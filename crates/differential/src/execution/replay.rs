@@ -1,4 +1,4 @@
-//! Recorded exchanges with a real cluster's daemon: our requests must be those of the reference.
+//! Recorded exchanges with a real cluster's daemon: our requests must equal those of the reference.
 
 use std::fs;
 use std::path::Path;
@@ -14,11 +14,11 @@ use crate::compare;
 use crate::luxi_server::{Reply, Server};
 use crate::outcome;
 
-/// The recordings, and the arguments with which they were made.
+/// Recordings, and the program and arguments they were made with.
 const RECORDINGS: [(&str, &str, &[&str]); 2] =
     [("hbal-exec", "hbal", &["-X", "-G", "default"]), ("harep-load", "harep", &["--dry-run"])];
 
-/// Plays the daemon's part of all recordings.
+/// Replays all recordings, playing the daemon's part.
 pub fn replay(ours: &Executable, shared: &Path) -> Result<Tally> {
     let mut tally = Tally::default();
     for (name, program, arguments) in RECORDINGS {
@@ -49,14 +49,14 @@ pub fn replay(ours: &Executable, shared: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Requests and answers of a recording. Of several answers to questions for the same jobs only the last is
-/// kept, with its question: the others were pauses.
+/// Requests and answers of a recording. Repeated polls of the same jobs are reduced to the last one, because
+/// the number of polls depends on timing.
 fn parse(recording: &str) -> Option<(Vec<String>, Vec<String>)> {
     let mut exchanges: Vec<(String, String)> = Vec::new();
     let mut asked: Option<String> = None;
     for line in recording.lines() {
         let entry: Value = serde_json::from_str(line).ok()?;
-        // What was written, with the order of its keys; only blanks were added when it was recorded.
+        // The original text, to keep the order of its keys. Recording only added blanks.
         let message = compact(line.split_once("\"msg\": ")?.1.strip_suffix('}')?);
         if entry["dir"] == "request" {
             asked = Some(message);
@@ -69,7 +69,7 @@ fn parse(recording: &str) -> Option<(Vec<String>, Vec<String>)> {
     Some(exchanges.into_iter().unzip())
 }
 
-/// JSON without the blanks between its tokens.
+/// Removes blanks between the tokens of JSON.
 fn compact(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let (mut quoted, mut escaped) = (false, false);

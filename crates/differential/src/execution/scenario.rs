@@ -12,20 +12,19 @@ use crate::generate::model::{Cluster, Program};
 use crate::json::Json;
 use crate::luxi_server::{Reply, Respond};
 
-/// A scenario lasts some seconds, most of them spent waiting.
+/// Time limit of a scenario. It takes some seconds, spent mostly waiting.
 pub const LIMIT: Duration = Duration::from_mins(1);
-/// The number of the first job that a daemon accepts; jobs before it are told of by tags.
+/// Number of the first job that a daemon accepts. Lower numbers are jobs mentioned by tags.
 const FIRST_JOB: u64 = 101;
-/// What tags of repairs begin with.
+/// Prefix of tags of repairs.
 const REPAIR: &str = "ganeti:watcher:autorepair:";
 
-/// A scenario.
+/// A program, its cluster, and the behavior of the daemon.
 pub struct Scenario {
-    /// The program.
     pub program: &'static str,
-    /// Its arguments, without the socket.
+    /// Arguments, without the socket.
     pub arguments: Vec<String>,
-    /// SIGINT is sent after so many questions for jobs.
+    /// Number of polls of jobs after which SIGINT is sent.
     pub interrupt_at_poll: Option<usize>,
     cluster: Cluster,
     treatment: Treatment,
@@ -34,32 +33,29 @@ pub struct Scenario {
 /// How the daemon treats jobs.
 #[derive(Clone, Copy, Debug)]
 struct Treatment {
-    /// Jobs are running when they are asked for first.
+    /// Jobs are still running at the first poll.
     slow: bool,
-    /// What goes wrong.
     mishap: Mishap,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Mishap {
-    /// Nothing.
     None,
-    /// The job of that position ends like this.
+    /// The job at that position ends with this status.
     Ends(u64, &'static str),
-    /// The daemon no longer knows the job of that position.
+    /// The daemon no longer knows the job at that position.
     Forgotten(u64),
-    /// The last job of the submission of that position is refused.
+    /// The last job of the submission at that position is refused.
     Refused(usize),
-    /// The submission of that position is.
+    /// The whole submission at that position is refused.
     AllRefused(usize),
-    /// The daemon hangs up on it.
+    /// The daemon closes the connection at that submission.
     CutOff(usize),
-    /// It answers with what is no message.
+    /// The daemon answers that submission with an invalid message.
     Garbled(usize),
 }
 
 impl Scenario {
-    /// The scenario of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut random = Random::new(seed.wrapping_mul(8).wrapping_add(7));
         let draw = random.weighted(&[
@@ -101,7 +97,8 @@ impl Scenario {
         cluster.instances.truncate(6);
         let mut arguments = vec!["-X".to_owned()];
         if random.chance(50) {
-            // Too little room: nodes that stand by are wanted. Only of drained ones the daemon knows the size.
+            // Capacity is too low, so standby nodes are needed. They are drained rather than offline because
+            // the daemon doesn't know the size of offline nodes.
             arguments.extend(["--minimal-resources=60", "--target-resources=60"].map(str::to_owned));
             for node in cluster.nodes.iter_mut().skip(1).step_by(2) {
                 node.drained = true;
@@ -143,12 +140,12 @@ impl Scenario {
         Self { program: "harep", arguments, interrupt_at_poll: None, cluster, treatment }
     }
 
-    /// What a person would type.
+    /// Command line for reports, with the daemon's treatment of jobs.
     pub fn command_line(&self) -> String {
         format!("{} {} ({:?})", self.program, self.arguments.join(" "), self.treatment)
     }
 
-    /// A daemon that has done nothing yet.
+    /// A daemon in its initial state.
     pub fn daemon(&self) -> Respond {
         let mut daemon = Pretender {
             answers: live::answers(&self.cluster, None),
@@ -178,18 +175,19 @@ impl Treatment {
     }
 }
 
-/// After how many questions to interrupt, if at all, and a treatment that leaves time for it.
+/// Number of polls before the interruption, if any, and a treatment of jobs that leaves time for it.
 fn draw_interruption(random: &mut Random) -> (Option<usize>, Treatment) {
     if random.chance(30) {
-        // Jobs that are slow are asked for twice. The second question comes a second after the first: time
-        // enough for the signal.
+        // Slow jobs are polled twice. The second poll comes a second after the first, which is enough time
+        // for the signal.
         (Some(random.pick(&[1, 3])), Treatment { slow: true, mishap: Mishap::None })
     } else {
         (None, Treatment::draw(random))
     }
 }
 
-/// A cluster of a few nodes that both programs can read, with mostly one disk template, and work to do.
+/// A cluster of three to eight nodes that both programs can read, mostly with one disk template, and with
+/// work to do.
 fn small_cluster(random: &mut Random, template: &'static str) -> Cluster {
     loop {
         let mut shape = Shape::draw(random, Program::Hbal);
@@ -200,21 +198,21 @@ fn small_cluster(random: &mut Random, template: &'static str) -> Cluster {
         shape.symmetric = false;
         let mut cluster = cluster::draw(random, &shape);
         for instance in &mut cluster.instances {
-            // The reference crashes on the former.
+            // The reference crashes on drbd without a secondary.
             if instance.template == "drbd" && instance.secondary.is_none() {
                 instance.template = "plain";
             }
         }
         let names = cluster.nodes.iter().map(|node| &node.name);
         let mut names = names.chain(cluster.instances.iter().map(|instance| &instance.name));
-        // The reference writes others as Latin-1, which is no JSON.
+        // The reference writes other names as Latin-1, which isn't valid JSON.
         if names.all(|name| name.is_ascii()) {
             return cluster;
         }
     }
 }
 
-/// Tags that allow, forbid and tell of repairs.
+/// Adds tags that allow, forbid and record repairs.
 fn decorate(random: &mut Random, cluster: &mut Cluster) {
     if random.chance(60) {
         cluster.tags.push(policy_tag(random));
@@ -251,7 +249,7 @@ fn policy_tag(random: &mut Random) -> String {
     format!("{REPAIR}{word}")
 }
 
-/// Tags of one repair or several.
+/// Tags of one or more repairs.
 fn repair_tags(random: &mut Random, instance: usize, count: usize) -> Vec<String> {
     (0..count)
         .map(|_| {
@@ -259,7 +257,8 @@ fn repair_tags(random: &mut Random, instance: usize, count: usize) -> Vec<String
             let id = format!("repair-{instance}-{}", random.below(4));
             let time = 1000 + random.below(4);
             let jobs = random.pick(&["", "11", "12", "13+11", "11+12", "14+13", "15", "x"]);
-            // An unfinished repair before another is an error: rare, lest most runs end with it.
+            // An unfinished repair before another is an error. It's rare, so that most runs don't end with
+            // it.
             if random.chance(if count == 1 { 60 } else { 10 }) {
                 format!("{REPAIR}pending:{kind}:{id}:{time}:{jobs}")
             } else {
@@ -270,9 +269,9 @@ fn repair_tags(random: &mut Random, instance: usize, count: usize) -> Vec<String
         .collect()
 }
 
-/// The daemon: knows a cluster, and how to treat jobs.
+/// The simulated daemon: its cluster, and the state of jobs.
 struct Pretender {
-    /// To queries, by what they are about.
+    /// Answers to queries, by file name of their subject.
     answers: Vec<(&'static str, String)>,
     treatment: Treatment,
     submissions: usize,

@@ -1,10 +1,9 @@
-//! Draws clusters: symmetric or mixed, healthy or not, over the whole space of what the formats can say.
+//! Draws clusters: symmetric or mixed, healthy or not, covering everything that the formats can express.
 
 use chores::random::Random;
 
 use super::model::{Cluster, Group, Instance, Node, Policy, Program};
 
-/// All disk templates.
 pub const TEMPLATES: [&str; 9] =
     ["diskless", "file", "sharedfile", "plain", "blockdev", "drbd", "rbd", "ext", "gluster"];
 const STATUSES: [&str; 9] = [
@@ -20,47 +19,48 @@ const STATUSES: [&str; 9] = [
 ];
 const NETWORKS: [&str; 3] = ["net-a", "net-b", "net-c"];
 
-/// What a cluster is like as a whole.
+/// Parameters for drawing a cluster.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: usize,
-    /// How many groups.
+    /// Number of groups.
     pub groups: usize,
     /// Wanted number of instances.
     pub instances: usize,
-    /// All nodes and all instances alike: decisions rest on tie-breaks.
+    /// All nodes are alike, and so are all instances: decisions depend on tie-breaks.
     pub symmetric: bool,
     /// Groups with exclusive storage, percent.
     pub exclusive: usize,
     /// The most common disk template.
     pub template: &'static str,
-    /// How many instances have another template, percent.
+    /// Instances with another template, percent.
     pub other_templates: usize,
-    /// Share of memory in use that is aimed at, percent.
+    /// Intended share of memory in use, percent.
     pub fill: i64,
-    /// How much is out of the ordinary (statuses, offline nodes, odd values), percent.
+    /// Share of unusual properties (statuses, offline nodes, odd values), percent.
     pub oddity: usize,
-    /// Tags on everything.
+    /// Whether nodes, instances and the cluster have tags.
     pub tags: bool,
     /// Nodes that were switched off to save power, percent.
     pub standby: usize,
     /// Groups of one node, percent.
     pub lonely: usize,
-    /// Offline nodes, percent, beside those of [`Self::oddity`].
+    /// Additional offline nodes on top of [`Self::oddity`], percent.
     pub offline: usize,
-    /// Instances that don't exist yet, percent, beside those of [`Self::oddity`].
+    /// Additional forthcoming instances on top of [`Self::oddity`], percent.
     pub forthcoming: usize,
-    /// Whether most groups have a policy of their own.
+    /// Whether most groups have their own policy.
     pub several_policies: bool,
 }
 
 impl Shape {
-    /// A small cluster of any kind, as far as `program` has use for it.
+    /// Draws a small cluster's shape, of any kind that's useful for `program`.
     pub fn draw(random: &mut Random, program: Program) -> Self {
         let mut shape = Self::any(random);
         match program {
-            // Other programs only empty nodes or place instances; these differ.
+            // hsqueeze only switches off nodes whose instances all have such templates, which aren't bound to
+            // a node.
             Program::Hsqueeze => {
                 if random.chance(70) {
                     shape.template = random.pick(&["rbd", "ext", "sharedfile"]);
@@ -68,7 +68,8 @@ impl Shape {
                 }
                 shape.standby = random.weighted(&[(40, 0), (40, 25), (20, 50)]);
             }
-            // Reboots need several nodes to choose from; mirrored instances next to others are the hard case.
+            // Reboots need several nodes to choose from. The hard case is mirrored instances next to
+            // unmirrored ones.
             Program::Hroller => {
                 shape.nodes = shape.nodes.max(random.between(2, 8) as usize);
                 if random.chance(60) {
@@ -76,7 +77,7 @@ impl Shape {
                     shape.other_templates = random.weighted(&[(45, 0), (40, 20), (15, 50)]);
                 }
             }
-            // Every instance that fits takes the other program seconds; redundancy ends early on few nodes.
+            // The reference takes seconds for every instance that fits. On few nodes, redundancy ends early.
             Program::Hspace => {
                 shape.nodes = random.weighted(&[(1, 0), (4, 1), (50, 2), (35, 4), (10, 7)]);
                 shape.nodes += if shape.nodes < 2 { 0 } else { random.below(3) };
@@ -95,7 +96,7 @@ impl Shape {
         let nodes = random.weighted(&[(1, 0), (2, 1), (40, 2), (30, 8), (6, 14)]);
         let nodes = if nodes < 2 { nodes } else { nodes + random.below(7) };
         let groups = random.weighted(&[(60, 1), (24, 2), (10, 3), (6, 4)]);
-        // groups of a node or two, where little is possible, are common enough without help
+        // groups of one or two nodes, where little is possible, are common enough without help
         let nodes = if nodes > 1 && random.chance(70) { nodes + 2 * (groups - 1) } else { nodes };
         let most = if nodes > 12 { 25 } else { 60 };
         let instances = if random.chance(70) { nodes * random.below(6) } else { random.below(most + 1) };
@@ -131,7 +132,7 @@ impl Shape {
 }
 
 impl Policy {
-    /// The policy that applies where none is given.
+    /// Policy that applies if none is given.
     pub fn built_in() -> Self {
         Self {
             standard: [128, 1, 1024, 1, 1, 1],
@@ -171,7 +172,7 @@ pub fn draw(random: &mut Random, shape: &Shape) -> Cluster {
         cluster.nodes.push(node);
     }
     if shape.oddity > 0 && random.chance(10) && !cluster.nodes.is_empty() {
-        // a name that only its dotted start tells apart, or of another domain, or beyond ASCII
+        // a name that differs only after its first component, is of another domain, or isn't ASCII
         let node = random.below(cluster.nodes.len());
         let name = random.pick(&["knötchen.zone.test", "node0.other.test", "lone"]);
         name.clone_into(&mut cluster.nodes[node].name);
@@ -203,7 +204,7 @@ pub fn draw(random: &mut Random, shape: &Shape) -> Cluster {
     cluster
 }
 
-/// Marks nodes as switched off; some still have instances, as after a failed evacuation.
+/// Marks nodes as switched off. Some still have instances, as after a failed evacuation.
 fn switch_off_nodes(random: &mut Random, shape: &Shape, cluster: &mut Cluster) {
     for (index, node) in cluster.nodes.iter_mut().enumerate() {
         let used = cluster.instances.iter().any(|i| i.primary == index || i.secondary == Some(index));
@@ -297,7 +298,7 @@ fn draw_instance(random: &mut Random, shape: &Shape) -> Instance {
     draw
 }
 
-/// An instance that is nowhere yet.
+/// An instance that isn't placed yet.
 pub fn new_instance(random: &mut Random, shape: &Shape) -> Instance {
     let template =
         if random.chance(shape.other_templates) { random.pick(&TEMPLATES) } else { shape.template };
@@ -331,7 +332,7 @@ pub fn new_instance(random: &mut Random, shape: &Shape) -> Instance {
     }
 }
 
-/// Chooses nodes: the least loaded of a few, so that clusters are unbalanced but seldom absurd.
+/// Chooses nodes. The primary is the less loaded of two, so that clusters are unbalanced but seldom absurd.
 fn place(random: &mut Random, shape: &Shape, cluster: &Cluster, instance: &mut Instance) {
     let load = |node: usize| cluster.instances.iter().filter(|i| i.primary == node).count();
     let nodes = cluster.nodes.len();
@@ -360,7 +361,7 @@ fn place(random: &mut Random, shape: &Shape, cluster: &Cluster, instance: &mut I
     }
 }
 
-/// What the nodes report, given what lives on them, with errors in some clusters.
+/// Sets the figures that nodes report, given their instances. Some clusters have errors in them.
 fn settle_nodes(random: &mut Random, shape: &Shape, cluster: &mut Cluster) {
     for (index, node) in cluster.nodes.iter_mut().enumerate() {
         let primaries = cluster.instances.iter().filter(|i| i.primary == index && !i.forthcoming);

@@ -1,11 +1,12 @@
-//! Damages a message on purpose: the reference must refuse it, or not care, and so must we.
+//! Deliberate damage to a message. The reference and our program must either both refuse it or both ignore
+//! it.
 
 use chores::random::Random;
 
 use crate::json::Json;
 use crate::known;
 
-/// Which member to damage (its number in the message, taken modulo their count), and what it becomes.
+/// Draws the member to damage (its number in the message, taken modulo their count) and its new value.
 ///
 /// The special text `(removed)` removes the member.
 pub fn draw(random: &mut Random) -> (usize, Json) {
@@ -21,10 +22,9 @@ pub fn draw(random: &mut Random) -> (usize, Json) {
     (random.below(1 << 20), value)
 }
 
-/// What a member becomes that is removed.
+/// Value that stands for removal of the member.
 pub const REMOVED: &str = "(removed)";
 
-/// Damages the member.
 pub fn apply(message: &mut Json, place: usize, value: &Json) {
     let mut members = 0;
     count(message, &mut members);
@@ -51,7 +51,7 @@ fn count(value: &Json, members: &mut usize) {
     }
 }
 
-/// Damages the member number `left` at or below `value`; true when done.
+/// Damages member number `left` at or below `value`. Returns `true` when done.
 fn visit(value: &mut Json, left: &mut usize, damage: &Json) -> bool {
     match value {
         Json::Object(list) => {

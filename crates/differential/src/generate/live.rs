@@ -1,4 +1,5 @@
-//! A generated cluster as live sources describe it: the remote API's documents, the master daemon's answers.
+//! A generated cluster as live sources describe it: documents of the remote API and answers of the master
+//! daemon.
 
 use chores::random::Random;
 
@@ -7,11 +8,11 @@ use super::message::{disks, policy};
 use super::model::{Cluster, Group, Instance, Node, Policy, Program, Source};
 use crate::json::Json;
 
-/// The status of a cell that the daemon could not fill, and of one that it did not try to.
+/// Status of a cell that the daemon couldn't fill, and of a cell that it didn't try to fill.
 const UNAVAILABLE: i64 = 3;
 const OFFLINE: i64 = 4;
 
-/// Where a program gets its cluster from: seldom from a live source, unless it has no other.
+/// Draws the source of a program's cluster: seldom a live one, unless the program has no other.
 pub fn draw(random: &mut Random, program: Program) -> Source {
     match program {
         Program::Hail => Source::File,
@@ -21,7 +22,7 @@ pub fn draw(random: &mut Random, program: Program) -> Source {
     }
 }
 
-/// The remote API's documents, by name of file.
+/// Documents of the remote API, by file name.
 pub fn documents(cluster: &Cluster, damage: Option<&(usize, Json)>) -> Vec<(&'static str, String)> {
     let list = |items: Vec<Json>| Json::List(items);
     let mut documents = [
@@ -36,7 +37,7 @@ pub fn documents(cluster: &Cluster, damage: Option<&(usize, Json)>) -> Vec<(&'st
     documents.into_iter().map(|(name, document)| (name, document.to_string())).collect()
 }
 
-/// The master daemon's answers, by name of the file that the daemon of the comparison reads them from.
+/// Answers of the master daemon, by the name of the file that the simulated daemon reads them from.
 pub fn answers(cluster: &Cluster, damage: Option<&(usize, Json)>) -> Vec<(&'static str, String)> {
     let mut answers = [
         ("node.luxi", cluster.nodes.iter().map(|node| node_row(cluster, node)).collect::<Vec<_>>()),
@@ -55,7 +56,7 @@ pub fn answers(cluster: &Cluster, damage: Option<&(usize, Json)>) -> Vec<(&'stat
     files
 }
 
-/// Spoils a cell as `damage` would spoil a member; two of its values stand for what only cells can say.
+/// Damages a cell like a member of a message. Texts and lists stand for statuses that only cells have.
 fn damage_cell(rows: &mut [Vec<Json>], place: usize, value: &Json) {
     let cells: usize = rows.iter().map(Vec::len).sum();
     let mut left = if cells == 0 { 0 } else { place % cells };
@@ -118,7 +119,7 @@ fn group_row(group: &Group) -> Vec<Json> {
     ]
 }
 
-/// Nothing is known of an offline node's resources, or what was known last.
+/// Resources of an offline node are unknown or outdated.
 fn offline(node: &Node) -> bool {
     node.role == 'Y' || node.unknown
 }
@@ -158,7 +159,7 @@ fn node_document(cluster: &Cluster, node: &Node) -> Json {
 fn node_row(cluster: &Cluster, node: &Node) -> Vec<Json> {
     let status = if node.unknown { OFFLINE } else { 0 };
     let figure = |value: Json| if node.unknown { cell(OFFLINE, Json::Null) } else { known(value) };
-    // What a volume group has cannot always be found out.
+    // The size of a volume group isn't always available.
     let disk = |value: Json| {
         if status == 0 && node.free_disk % 16 == 5 { cell(UNAVAILABLE, Json::Null) } else { figure(value) }
     };
@@ -206,7 +207,7 @@ fn secondaries(cluster: &Cluster, instance: &Instance) -> Json {
 fn instance_document(cluster: &Cluster, instance: &Instance) -> Json {
     let (sizes, spindles) = disk_lists(instance);
     let running = instance.uses_memory();
-    // What a running instance uses counts, not what it is configured to.
+    // A running instance counts with the memory it uses, not its configured memory, so these differ.
     let configured = instance.memory + if running { 64 } else { 0 };
     let mut parameters = Json::object([
         ("vcpus", Json::number(instance.vcpus)),

@@ -33,7 +33,6 @@ fn group(group: &Group) -> Json {
     ])
 }
 
-/// An instance policy.
 pub fn policy(policy: &Policy) -> Json {
     let bounds =
         policy.bounds.iter().map(|(min, max)| Json::object([("min", spec(min)), ("max", spec(max))]));
@@ -99,7 +98,7 @@ pub fn disks(item: &Instance) -> Vec<(i64, Option<i64>)> {
     }
 }
 
-/// The members that existing and requested instances share.
+/// Members that existing and requested instances share.
 pub fn instance(item: &Instance) -> Json {
     let disk = |size: i64, spindles: Option<i64>| {
         let spindles = spindles.map_or(Json::Null, Json::number);

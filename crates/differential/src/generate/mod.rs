@@ -1,6 +1,6 @@
 //! Draws cases for the differential tests: a cluster, a request and a command line from one seed.
 //!
-//! It must span the whole space of options and inputs, except what `known` excludes with a reason.
+//! Cases must cover all options and inputs, except those that `known` excludes with a reason.
 
 pub(crate) mod cluster;
 pub(crate) mod damage;
@@ -18,7 +18,7 @@ use chores::random::Random;
 use model::{Case, Program, Source};
 use wide::Space;
 
-/// Where the random numbers of a case start: every program sees clusters of its own.
+/// Seed of a case's random numbers. Each program gets different clusters.
 fn stream(seed: u64, program: Program) -> u64 {
     let number = match program {
         Program::Hbal => 0,
@@ -33,12 +33,11 @@ fn stream(seed: u64, program: Program) -> u64 {
     seed.wrapping_mul(8).wrapping_add(number)
 }
 
-/// The case of a seed, as the suite draws it.
+/// The case of a seed in [`Space::Small`], as in the test suite.
 pub fn case(seed: u64, program: Program) -> Case {
     case_of(Space::Small, seed, program)
 }
 
-/// The case of a seed.
 pub fn case_of(space: Space, seed: u64, program: Program) -> Case {
     let mut random = Random::new(stream(seed, program));
     if space.is_unusual(seed) {
@@ -87,7 +86,7 @@ fn unusual_case(random: &mut Random, space: Space, program: Program) -> Case {
 }
 
 impl Case {
-    /// The input files, by name.
+    /// Input files, by name.
     pub fn files(&self) -> Vec<(&'static str, String)> {
         let mut files = Vec::new();
         match self.source {
@@ -114,7 +113,6 @@ impl Case {
         files
     }
 
-    /// The arguments.
     pub fn arguments(&self) -> Vec<String> {
         let words: &[&str] = match (self.source, self.program) {
             (Source::File, Program::Hail) => &[],
@@ -132,13 +130,12 @@ impl Case {
         arguments
     }
 
-    /// Whether an option was given.
     pub fn has_option(&self, name: &str) -> bool {
         self.options.iter().any(|words| words[0] == name)
     }
 }
 
-/// Lines with their ends: no lines, no content.
+/// Joins lines, each with its line end. No lines give empty content.
 fn lines(lines: &[String]) -> String {
     let mut text = lines.join("\n");
     text.push_str(if lines.is_empty() { "" } else { "\n" });

@@ -1,25 +1,25 @@
-//! A generated case as plain values: what is drawn, what is shrunk and what is written to files.
+//! A generated case as plain values, which are drawn, shrunk and written to files elsewhere.
 //!
-//! Nothing here draws at random and nothing here touches a file.
+//! This module uses no random numbers and no files.
 
 use std::fmt;
 
 use crate::json::Json;
 
-/// Which program a case is for.
+/// Program of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// The instance allocator.
+    /// Allocates instances.
     Hail,
-    /// The balancer.
+    /// Balances a cluster.
     Hbal,
-    /// Says whether balancing is needed.
+    /// Checks whether balancing is needed.
     Hcheck,
     /// Describes a cluster.
     Hinfo,
     /// Groups nodes for reboots.
     Hroller,
-    /// Counts what fits.
+    /// Counts the instances that fit.
     Hspace,
     /// Finds nodes to switch off.
     Hsqueeze,
@@ -27,7 +27,7 @@ pub enum Program {
     Hscan,
 }
 
-/// Where a program gets its cluster from.
+/// Source of a program's cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A file in the text format; for hail, the request.
@@ -39,7 +39,6 @@ pub enum Source {
 }
 
 impl Program {
-    /// All of them.
     pub const ALL: [Self; 8] = [
         Self::Hail,
         Self::Hbal,
@@ -51,7 +50,6 @@ impl Program {
         Self::Hscan,
     ];
 
-    /// The program's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hail => "hail",
@@ -65,7 +63,6 @@ impl Program {
         }
     }
 
-    /// The program of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|program| program.name() == name)
     }
@@ -77,40 +74,33 @@ impl fmt::Display for Program {
     }
 }
 
-/// A whole case: a cluster, perhaps a request, and a command line.
+/// A cluster, a command line, and for hail a request.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Which program to run.
     pub program: Program,
-    /// The cluster.
     pub cluster: Cluster,
-    /// Where the program gets it from.
     pub source: Source,
     /// The `request` member (hail).
     pub request: Option<Json>,
-    /// A member of the message, or of what a live source says, that is damaged on purpose: which one of all, and
-    /// what it becomes.
+    /// Deliberate damage to a member of the message, or of a live source's answer: number of the member, and
+    /// its new value.
     pub damage: Option<(usize, Json)>,
-    /// Lines of the utilisation file (hbal).
+    /// Lines of the utilization file (`-U`).
     pub utilisation: Vec<String>,
-    /// The measured loads (hbal).
+    /// Measured loads (`--mond-data`).
     pub mond: Option<Json>,
-    /// Options, each with its argument, so that one can be dropped without breaking the others.
+    /// Options, each with its argument, so that shrinking can drop one without breaking the rest.
     pub options: Vec<Vec<String>>,
 }
 
-/// A cluster.
+/// A generated cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// Node groups.
     pub groups: Vec<Group>,
-    /// Nodes.
     pub nodes: Vec<Node>,
-    /// Instances.
     pub instances: Vec<Instance>,
-    /// Cluster tags.
     pub tags: Vec<String>,
-    /// The cluster's policy; text only.
+    /// The cluster's policy; not part of iallocator messages.
     pub policy: Option<Policy>,
     /// `enabled_hypervisors`; JSON only.
     pub hypervisors: Vec<String>,
@@ -119,21 +109,18 @@ pub struct Cluster {
 /// A node group.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Name.
     pub name: String,
-    /// UUID.
     pub uuid: String,
     /// `preferred`, `last_resort` or `unallocable`.
     pub alloc_policy: &'static str,
-    /// Tags.
     pub tags: Vec<String>,
     /// UUIDs of networks.
     pub networks: Vec<String>,
-    /// Instance policy; none: the built-in one.
+    /// Instance policy. `None` is the built-in one.
     pub policy: Option<Policy>,
 }
 
-/// Memory, virtual CPUs, disk, disk count, NIC count, spindle use: the text format's order.
+/// Memory, virtual CPUs, disk, disk count, NIC count and spindle use, in the text format's order.
 pub type Spec = [i64; 6];
 
 /// An instance policy.
@@ -143,61 +130,52 @@ pub struct Policy {
     pub standard: Spec,
     /// Pairs of lower and upper bounds.
     pub bounds: Vec<(Spec, Spec)>,
-    /// Disk templates.
+    /// Allowed disk templates.
     pub templates: Vec<&'static str>,
-    /// Virtual CPUs per physical one.
+    /// Virtual CPUs per physical CPU.
     pub vcpu_ratio: f64,
-    /// Instances' spindles per spindle.
+    /// Spindles of instances per spindle.
     pub spindle_ratio: f64,
 }
 
-/// A node. Sizes are MiB.
+/// A node. Sizes are in MiB.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Name.
     pub name: String,
-    /// Group, a position.
+    /// Position of the group.
     pub group: usize,
-    /// Nothing is known of it (`?`).
+    /// The node's resources are unknown (`?`).
     pub unknown: bool,
     /// `Y`, `M` or `N`.
     pub role: char,
-    /// Drained; JSON only.
+    /// JSON only.
     pub drained: bool,
-    /// Total memory; fractions happen.
+    /// Total memory, possibly with a fraction.
     pub total_memory: f64,
     /// Memory of the node's own system.
     pub system_memory: i64,
-    /// Memory reported free.
+    /// Free memory as reported.
     pub free_memory: i64,
-    /// Total disk.
     pub total_disk: f64,
-    /// Free disk.
     pub free_disk: i64,
     /// Physical CPUs.
     pub cpus: f64,
     /// Virtual CPUs of the node's own system.
     pub system_cpus: i64,
-    /// Relative speed; text only.
+    /// Relative speed; not part of iallocator messages.
     pub cpu_speed: f64,
-    /// Spindles.
     pub spindles: i64,
-    /// Free spindles.
     pub free_spindles: i64,
     /// Exclusive storage.
     pub exclusive: bool,
-    /// Tags.
     pub tags: Vec<String>,
 }
 
-/// An instance. Sizes are MiB.
+/// An instance. Sizes are in MiB.
 #[derive(Clone, Debug)]
 pub struct Instance {
-    /// Name.
     pub name: String,
-    /// Memory.
     pub memory: i64,
-    /// Disk.
     pub disk: i64,
     /// Virtual CPUs.
     pub vcpus: i64,
@@ -205,26 +183,25 @@ pub struct Instance {
     pub status: &'static str,
     /// Whether the balancer may move it.
     pub auto_balance: bool,
-    /// Primary node, a position.
+    /// Position of the primary node.
     pub primary: usize,
-    /// Secondary node, a position.
+    /// Position of the secondary node.
     pub secondary: Option<usize>,
     /// Disk template.
     pub template: &'static str,
-    /// Tags.
     pub tags: Vec<String>,
     /// Weight on spindles.
     pub spindle_use: i64,
     /// Spindles, if known.
     pub spindles: Option<i64>,
-    /// Reserved, not created yet.
+    /// Reserved, but not created yet.
     pub forthcoming: bool,
     /// UUIDs of the networks of its NICs.
     pub networks: Vec<Option<String>>,
 }
 
 impl Instance {
-    /// Whether the instance counts in its node's memory.
+    /// Whether the instance counts in its node's used memory.
     pub fn uses_memory(&self) -> bool {
         !self.forthcoming
             && matches!(
@@ -235,7 +212,7 @@ impl Instance {
 }
 
 impl Cluster {
-    /// Removes a node and what lives on it.
+    /// Removes a node and the instances on it, also those with their secondary there.
     pub fn remove_node(&mut self, node: usize) {
         self.instances.retain(|i| i.primary != node && i.secondary != Some(node));
         self.nodes.remove(node);
@@ -247,7 +224,7 @@ impl Cluster {
         }
     }
 
-    /// Removes a group with its nodes.
+    /// Removes a group with its nodes and their instances.
     pub fn remove_group(&mut self, group: usize) {
         for node in (0..self.nodes.len()).rev() {
             if self.nodes[node].group == group {

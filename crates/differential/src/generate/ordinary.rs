@@ -1,4 +1,4 @@
-//! Healthy clusters of ordinary nodes, unbalanced as they grow: for demonstrations and measurements.
+//! Healthy clusters of ordinary nodes, unbalanced by growth, for demonstrations and measurements.
 
 use chores::random::Random;
 
@@ -7,7 +7,7 @@ use super::model::{Cluster, Group, Instance, Node};
 use super::requests::append;
 use crate::json::Json;
 
-/// A cluster of drbd instances, fuller on its older nodes.
+/// A cluster of drbd instances whose older nodes are fuller.
 pub fn cluster(nodes: usize, instances_per_node: usize, seed: u64) -> Cluster {
     let mut random = Random::new(seed);
     let mut cluster = Cluster { hypervisors: vec!["xen-pvm".to_owned()], ..Cluster::default() };
@@ -24,7 +24,7 @@ pub fn cluster(nodes: usize, instances_per_node: usize, seed: u64) -> Cluster {
     let mut fuller = vec![0; nodes];
     for number in 1..=if nodes < 2 { 0 } else { nodes * instances_per_node } {
         let mut instance = instance(&mut random, format!("inst{number}.example.com"));
-        // A node that is full already is passed over, so that the cluster stays N+1 safe.
+        // Full nodes are skipped, so that the cluster stays N+1 safe.
         let draw = |random: &mut Random| {
             if random.chance(35) { random.below(nodes.div_ceil(3)) } else { random.below(nodes) }
         };
@@ -94,7 +94,7 @@ fn instance(random: &mut Random, name: String) -> Instance {
     }
 }
 
-/// A request to allocate one drbd instance of ordinary size.
+/// Request to allocate one drbd instance of ordinary size.
 pub fn allocate() -> Json {
     let mut request = Json::object([
         ("type", Json::text("allocate")),
@@ -107,7 +107,7 @@ pub fn allocate() -> Json {
     request
 }
 
-/// A request to give one drbd instance another secondary.
+/// Request for a new secondary of one drbd instance.
 pub fn relocate(cluster: &Cluster) -> Json {
     let moved = cluster.instances.iter().find(|i| i.secondary.is_some());
     let (name, from) = moved.map_or((String::new(), Vec::new()), |i| {

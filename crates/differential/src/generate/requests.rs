@@ -1,4 +1,4 @@
-//! Draws iallocator requests of all six types, some of them wrong.
+//! Draws iallocator requests of all six types, some of them invalid.
 
 use chores::random::Random;
 
@@ -10,7 +10,7 @@ use crate::json::Json;
 /// Draws a request of one type.
 type Kind = fn(&mut Random, &Shape, &Cluster) -> Json;
 
-/// The `request` member.
+/// Draws the `request` member.
 pub fn draw(random: &mut Random, shape: &Shape, cluster: &Cluster) -> Json {
     let kinds: &[(usize, Kind)] = if cluster.instances.is_empty() {
         &[(80, allocate), (20, multi_allocate)]
@@ -125,7 +125,7 @@ fn relocate(random: &mut Random, _: &Shape, cluster: &Cluster) -> Json {
     ])
 }
 
-/// Names of instances that belong together: those of a node, or any.
+/// Names of instances for one request: either from one node or from the whole cluster.
 fn victims(random: &mut Random, cluster: &Cluster) -> Vec<String> {
     let node = random.below(cluster.nodes.len());
     let any = random.chance(40);
@@ -137,7 +137,7 @@ fn victims(random: &mut Random, cluster: &Cluster) -> Vec<String> {
         names.reverse();
     }
     if let Some(first) = names.first_mut().filter(|_| random.chance(15)) {
-        // the name without the cluster's common suffix is accepted too
+        // a name without the cluster's common suffix is accepted too
         *first = first.split('.').next().unwrap_or_default().to_owned();
     }
     if random.chance(3) {
@@ -157,10 +157,10 @@ fn node_evacuate(random: &mut Random, _: &Shape, cluster: &Cluster) -> Json {
 
 fn change_group(random: &mut Random, shape: &Shape, cluster: &Cluster) -> Json {
     if cluster.groups.len() < 2 && random.chance(85) {
-        // nowhere to go to
+        // no other group to change to
         return node_evacuate(random, shape, cluster);
     }
-    // Mostly the instances of one group to others; now and then anything anywhere.
+    // Usually instances of one group move to other groups, sometimes any instances to any group.
     let source = (!random.chance(15)).then(|| random.below(cluster.groups.len()));
     let mut names = victims(random, cluster);
     if let Some(source) = source {

@@ -1,4 +1,4 @@
-//! Draws tags: exclusion, location, desired location and migration, with rules in the cluster's tags.
+//! Draws tags for exclusion, location, desired location and migration, with rules in the cluster's tags.
 
 use chores::random::Random;
 
@@ -36,7 +36,7 @@ const NODE: [&str; 11] = [
 const INSTANCE: [&str; 10] =
     ["svc:dns", "svc:web", "svcother:x", "role:db", "role", "site:x", "site:y", "rack:a", "plain", "svc:"];
 
-/// Puts tags on everything, mostly few different ones so that they meet.
+/// Adds tags to the cluster, its nodes and its instances. They come from short lists, so that they match.
 pub fn decorate(random: &mut Random, cluster: &mut Cluster) {
     let owned = |tags: Vec<&str>| tags.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let count = 1 + random.below(7);
@@ -61,7 +61,7 @@ pub fn decorate(random: &mut Random, cluster: &mut Cluster) {
     }
 }
 
-/// Tags for an instance that is asked for.
+/// Tags for a requested instance.
 pub fn for_instance(random: &mut Random) -> Vec<String> {
     let count = 1 + random.below(2);
     random.some(&INSTANCE, count).into_iter().map(str::to_owned).collect()

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::model::{Cluster, Instance, Node, Policy, Spec};
 
-/// The file's content.
+/// Content of the file.
 pub fn render(cluster: &Cluster) -> String {
     let mut out = String::new();
     for group in &cluster.groups {
@@ -86,7 +86,7 @@ fn yes_no(value: bool) -> &'static str {
     if value { "Y" } else { "N" }
 }
 
-/// A number as the text format spells it.
+/// A number as written in the text format.
 fn float(value: f64) -> String {
     if value.is_infinite() { value.to_string().replace("inf", "Infinity") } else { value.to_string() }
 }

@@ -1,5 +1,5 @@
-//! Draws unusual clusters: crowded ones of any size whose groups differ in storage, size and policy, with odd names,
-//! tags and numbers.
+//! Draws unusual clusters: crowded, of any size, with groups that differ in storage, size and policy, and
+//! with odd names, tags and numbers.
 
 use chores::random::Random;
 
@@ -7,10 +7,10 @@ use super::cluster::{Shape, TEMPLATES};
 use super::model::{Cluster, Program};
 use super::options::Drawn;
 
-/// Which part of the space of cases to draw from.
+/// Set of cases to draw from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
-    /// Clusters of at most some 20 nodes, a few of them unusual: what the suite has time for.
+    /// Clusters of at most some 20 nodes, a quarter of them unusual: small enough for the test suite.
     Small,
     /// Unusual clusters of up to 2,500 nodes.
     Wide,
@@ -22,7 +22,8 @@ impl Space {
         self == Self::Wide || seed % 4 == 3
     }
 
-    /// The number of nodes of an unusual cluster. The reference squeezes only small ones in reasonable time.
+    /// Number of nodes of an unusual cluster. For hsqueeze, the reference handles only small ones in
+    /// reasonable time.
     pub fn nodes(self, random: &mut Random, program: Program) -> usize {
         match self {
             Self::Small => random.between(1, 12) as usize,
@@ -43,10 +44,10 @@ impl Space {
     }
 }
 
-/// From this number of nodes on, the reference takes too long for anything but a few steps.
+/// Number of nodes from which on the reference takes too long for more than a few steps.
 const LARGE: usize = 61;
 
-/// The shape of an unusual cluster.
+/// Shape of an unusual cluster.
 pub fn shape(random: &mut Random, program: Program, nodes: usize) -> Shape {
     let ordinary = Shape::draw(random, program);
     let per_node = if nodes < LARGE { random.weighted(&[(15, 0), (25, 1), (40, 3), (20, 5)]) } else { 2 };
@@ -67,7 +68,8 @@ pub fn shape(random: &mut Random, program: Program, nodes: usize) -> Shape {
     }
 }
 
-/// Gives a cluster odd names, tags and numbers. Numbers beyond the finite ones only if the input can say them.
+/// Gives a cluster odd names, tags and numbers. `beyond_finite` allows infinities and NaN, which only some
+/// inputs can express.
 pub fn spoil(random: &mut Random, cluster: &mut Cluster, beyond_finite: bool) {
     if random.chance(40) {
         rename(random, cluster);
@@ -110,7 +112,7 @@ pub fn add_options(random: &mut Random, program: Program, nodes: usize, drawn: &
     }
 }
 
-/// Names of nodes, instances and groups; a number makes each unique.
+/// Names of nodes, instances and groups. A number in place of `#` makes each unique.
 const NAMES: [(&str, &str, &str); 9] = [
     ("n#", "i#", "g#"),
     ("n#.zone.test", "n#.zone", "n#.zone.test"),
@@ -167,12 +169,13 @@ fn tag(random: &mut Random, cluster: &mut Cluster) {
     }
 }
 
-/// Numbers that no cluster should report: a few in each cluster, so that not all of it is undefined.
+/// Sets a few numbers that no cluster should report. Only a few, so that most of the cluster stays defined.
 fn miscount(random: &mut Random, cluster: &mut Cluster, beyond_finite: bool) {
     const FINITE: [f64; 7] = [0.0, -1.0, 0.1, 1e-9, 1e11, 4_294_967_296.0, 1_048_576.5];
     const BEYOND: [f64; 3] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
     let finite = |random: &mut Random| random.pick(&FINITE);
-    // Whole numbers are made of the others, and differ on purpose beyond 2^40.
+    // Only finite numbers are used where whole numbers are derived from them: beyond 2^40 these differ on
+    // purpose.
     let number = |random: &mut Random| {
         if beyond_finite && random.chance(40) { random.pick(&BEYOND) } else { random.pick(&FINITE) }
     };
@@ -210,7 +213,7 @@ fn miscount(random: &mut Random, cluster: &mut Cluster, beyond_finite: bool) {
                 }
                 let at = random.below(policies.len());
                 match random.below(3) {
-                    // Limits that ratios lead to differ on purpose beyond 2^40 as well.
+                    // Limits derived from ratios differ on purpose beyond 2^40 as well.
                     0 => policies[at].vcpu_ratio = finite(random).min(1_048_576.5),
                     1 => policies[at].spindle_ratio = number(random),
                     _ => {

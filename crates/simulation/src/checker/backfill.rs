@@ -1,5 +1,5 @@
-//! Preemptible instances on hosts of leases (PRE-11): only by consent, only as long as the lease does not use the host, and
-//! nobody is asked to leave without need.
+//! Preemptible instances on hosts of leases (PRE-11): only by consent, only as long as the lease doesn't use
+//! the host, and without needless preemption.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,33 +14,34 @@ use store::Snapshot;
 
 use crate::verdict::Verdict;
 
-/// Beside its notice a guest is still there for so long after it was noticed that it has to leave: calls and deletion take their
-/// time.
+/// Time that calls and deletion take in addition to a guest's notice, once the service has noticed that the
+/// guest must leave.
 pub(super) const LEAVING_TAKES: SignedDuration = SignedDuration::from_mins(15);
 
-/// Watches over them.
+/// Tracks consent, use of hosts and departures from check to check.
 #[derive(Debug, Default)]
 pub(super) struct BackfillWatch {
-    /// Leases that let others on their hosts at some time.
+    /// Leases that consented to preemptible instances at some time.
     consented: BTreeSet<LeaseId>,
-    /// Those that did not any more.
+    /// Leases that withdrew their consent.
     withdrawn: BTreeSet<LeaseId>,
     /// Hosts that leases used at some time.
     used: BTreeSet<(HostId, LeaseId)>,
     /// Instances that have run on hosts of leases.
     pub(super) ran: BTreeSet<GuestId>,
-    /// Those that were asked to leave for the sake of the lease itself.
+    /// Instances that were asked to leave because the lease itself needed the host.
     pub(super) cleared: BTreeSet<GuestId>,
-    /// Since when guests are where they may not be any more.
+    /// Guests that must leave, and since when.
     unwelcome: BTreeMap<GuestId, Timestamp>,
-    /// How long it takes at most until that is noticed, if nothing goes wrong; none if anything may.
+    /// Maximum time until the service notices an unwelcome guest, if nothing goes wrong. `None` if anything
+    /// can.
     pub(super) noticed_within: Option<SignedDuration>,
-    /// Until then something is wrong nevertheless.
+    /// An injected fault suspends the deadline until then.
     pub(super) disturbed_until: Timestamp,
 }
 
 impl BackfillWatch {
-    /// Notes what is in the store, and that nobody was asked to leave a host without need.
+    /// Follows the records, and checks that no instance was asked to leave a host without need.
     pub fn follow(&mut self, contents: &Snapshot) -> Verdict {
         for lease in contents.leases.iter().map(|record| &record.lease) {
             if lease.backfill {
@@ -71,7 +72,7 @@ impl BackfillWatch {
         Ok(())
     }
 
-    /// A host of a lease, as it is.
+    /// Checks one host of a lease, as observed.
     pub fn check(
         &mut self,
         contents: &Snapshot,

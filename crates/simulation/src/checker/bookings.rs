@@ -1,4 +1,4 @@
-//! What leases have of hosts and addresses, and when: nothing is given away twice.
+//! Allocations of hosts and addresses over time: nothing is given away twice.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use store::Snapshot;
 
 use crate::verdict::Verdict;
 
-/// What one reservation takes of a host.
+/// Part of a host that one reservation takes.
 struct Use<'a> {
     lease: LeaseId,
     window: Window,
-    /// The whole host, or so much of it.
+    /// Number of slots and their terms. `None` is the whole host.
     slots: Option<(u32, &'a ReservationTerms)>,
 }
 
-/// No host is in two leases at once, nor is more of it given away than there is; addresses likewise. What is over is not
-/// judged: a lease that is given another host has had none of it before.
+/// No host or floating IP is in two leases at once, and no host's capacity is exceeded. The past isn't
+/// judged: a lease that got another host later didn't have it before.
 pub(super) fn check_bookings(contents: &Snapshot, cleaning_time: SignedDuration, now: Timestamp) -> Verdict {
     let mut uses: BTreeMap<HostId, Vec<Use<'_>>> = BTreeMap::new();
     let mut addresses = Vec::new();
@@ -114,7 +114,7 @@ mod tests {
         LeaseRecord::new(lease(id, asked, 1, window), BTreeMap::new(), at(0))
     }
 
-    /// What is found at that minute of these leases of host 1, with ten minutes of cleaning.
+    /// Checks, at that minute, leases of host 1 with ten minutes of cleaning.
     fn found(leases: &[(i64, i64)], minute: i64) -> Verdict {
         let leases = (1..).zip(leases).map(|(id, window)| record(id, *window)).collect();
         let contents = Snapshot { leases, ..Snapshot::default() };

@@ -1,4 +1,4 @@
-//! Hosts that are closed for new leases: who has something of one had it before it was closed.
+//! Hosts that are closed for new leases: only leases that already had such a host keep it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,25 +9,25 @@ use store::{LeaseRecord, Snapshot};
 
 use crate::verdict::Verdict;
 
-/// Services that share a store know within that time what another has changed.
+/// Maximum time until services that share a store learn of each other's changes.
 const KNOWN_WITHIN: SignedDuration = SignedDuration::from_mins(2);
 
-/// Watches over them.
+/// Remembers closed hosts and allocations between checks.
 #[derive(Debug, Default)]
 pub(super) struct ClosedWatch {
-    /// Since when each is closed.
+    /// Closed hosts, and since when.
     closed: BTreeMap<HostId, Timestamp>,
-    /// What leases had of hosts at the last check, or were offered.
+    /// Hosts that leases had, or were offered, at the last check.
     had: BTreeSet<(LeaseId, HostId)>,
-    /// What is offered: to whom accepts it, a host is given that may have been closed meanwhile.
+    /// Offered hosts. Accepting an offer can allocate a host that was closed after the offer was made.
     offered: BTreeSet<(LeaseId, HostId)>,
 }
 
 impl ClosedWatch {
-    /// What is offered now, to be told before [`Self::follow`].
+    /// Sets the current offers. Must be called before [`Self::follow`].
     pub fn offers<'a>(&mut self, proposals: impl Iterator<Item = &'a LeaseRecord>) {
         let offered = proposals.filter_map(|record| match record.lease.standing {
-            // What a change is offered for has what it was offered once that is accepted.
+            // Once an offered change is accepted, the changed lease has what was offered.
             Standing::Offered { of, .. } => Some((of.unwrap_or(record.lease.id), record)),
             _ => None,
         });
@@ -35,11 +35,11 @@ impl ClosedWatch {
             offered.flat_map(|(id, record)| hosts_of(record).map(move |host| (id, host))).collect();
     }
 
-    /// Nobody was given or offered something of a closed host.
+    /// No lease was given or offered something of a closed host.
     pub fn follow(&mut self, contents: &Snapshot, several: bool, now: Timestamp) -> Verdict {
         let known_within = if several { KNOWN_WITHIN } else { SignedDuration::ZERO };
         let mut has = self.offered.clone();
-        // Also of one that has failed: when it ends it counts as having its hosts again.
+        // Failed leases included: when one ends, it counts as having its hosts again.
         for record in &contents.leases {
             has.extend(hosts_of(record).map(|host| (record.lease.id, host)));
         }

@@ -1,7 +1,7 @@
-//! Preemptible guests that others have started, beside the service (PRE-06): since when each is on a host.
+//! Preemptible guests started outside the service (PRE-06): since when each is on a host.
 //!
-//! One may land on an open host at any moment, also just before room is granted there, so only those are in the way that must
-//! have been noticed.
+//! Such a guest can land on an open host at any moment, even just before capacity is granted there, so only
+//! guests that must have been noticed count as in the way.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use jiff::{SignedDuration, Timestamp};
 use leases::ids::{GuestId, HostId};
 use leases::plan::{GuestOwner, ObservedHost};
 
-/// Watches over them.
+/// Tracks how long each such guest has been on its host.
 #[derive(Debug, Default)]
 pub(super) struct ElsewhereWatch {
-    /// Since when they were seen where they are.
+    /// First time that each guest was seen on its current host.
     since: BTreeMap<HostId, BTreeMap<GuestId, Timestamp>>,
-    /// Whoever has been there for so long and is in the way has been noticed and has left, if nothing goes wrong; none if
-    /// anything may.
+    /// Time within which a guest that is in the way is noticed and has left, if nothing goes wrong. `None` if
+    /// anything can.
     pub(super) gone_within: Option<SignedDuration>,
-    /// Until then something is wrong nevertheless.
+    /// An injected fault suspends the deadline until then.
     pub(super) disturbed_until: Timestamp,
 }
 
 impl ElsewhereWatch {
-    /// A host, as it is.
+    /// Follows one host, as observed.
     pub fn follow(&mut self, fleet: &SimulatedFleet, (host, seen): (HostId, &ObservedHost), now: Timestamp) {
         let before = self.since.remove(&host).unwrap_or_default();
         let preemptible = seen.guests.iter().filter(|guest| guest.owner == GuestOwner::Preemptible);
@@ -32,7 +32,7 @@ impl ElsewhereWatch {
         self.since.insert(host, there.map(|guest| (guest.id, since(guest.id))).collect());
     }
 
-    /// Whether the guest has been on the host for so long that it should be gone by now, were it in the way.
+    /// Whether the guest has been on the host long enough to be gone by now, had it been in the way.
     pub fn should_be_gone(&self, guest: GuestId, host: HostId, now: Timestamp) -> bool {
         let since = self.since.get(&host).and_then(|there| there.get(&guest));
         self.gone_within

@@ -1,4 +1,4 @@
-//! Who may be asked to leave, deleted or moved.
+//! Which guests a step is allowed to stop, delete or move.
 
 use fleet::simulated::SimulatedFleet;
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use super::Checker;
 use crate::verdict::Verdict;
 
 impl Checker {
-    /// A step was claimed, and is about to be carried out.
+    /// Checks a claimed step before it is carried out.
     pub fn claimed(&mut self, step: &ClaimedStep, fleet: &SimulatedFleet, now: Timestamp) -> Verdict {
         match step.claim.action {
             Action::Release(host, reservation) => {
@@ -36,7 +36,7 @@ impl Checker {
         Ok(())
     }
 
-    /// A guest goes only for a lease that wants its place, or with its lease.
+    /// A guest is removed only for a lease that needs its place, or at the end of its own lease.
     fn check_removal(
         &self,
         step: &ClaimedStep,
@@ -46,9 +46,10 @@ impl Checker {
         let has = |lease: &Lease| lease.reservations.iter().any(|r| r.allocation.hosts().contains(&host));
         let removable = match guest.owner {
             GuestOwner::Other => false,
-            // One of several services may not know yet what became of the lease.
+            // Services that share a store can lag behind: one may not know yet that the lease has changed.
             GuestOwner::Preemptible => match step.lease {
-                // Whoever holds the host has others leave it only if it is theirs to say so.
+                // A lease that already holds the host removes guests from it only after their departure was
+                // decided.
                 Some(id) => {
                     let held = |lease: &Lease| holds(fleet, lease, host);
                     let before = self.before.get(&id).map(|record| &record.lease);
@@ -71,8 +72,8 @@ impl Checker {
         }
     }
 
-    /// A guest is moved only out of the way of a lease that hunts, or with its lease's end, by its plan, and to where no
-    /// lease is.
+    /// A guest moves only as its lease's migration plan says, either out of the way of a hunting lease or at
+    /// its own lease's end, and only to a host without a lease.
     fn check_move(
         &self,
         step: &ClaimedStep,
@@ -81,7 +82,8 @@ impl Checker {
         now: Timestamp,
     ) -> Verdict {
         if guest.owner == GuestOwner::Preemptible {
-            // It was written down first, and whoever has claimed it may have read that before it was withdrawn.
+            // The move was recorded before it was claimed. The claiming service may have read it before it
+            // was withdrawn.
             return if self.relocated.contains(&(guest.id, to)) {
                 Ok(())
             } else {
@@ -89,7 +91,8 @@ impl Checker {
             };
         }
         let lease = step.lease.and_then(|id| self.before.get(&id)).map(|record| &record.lease);
-        // One of several services may not know yet what became of the lease; and what is going on may go on.
+        // One of several services may not know yet that the lease has changed. A move that is under way may
+        // continue.
         if self.several || guest.moving_to == Some(to) {
             return Ok(());
         }
@@ -116,7 +119,8 @@ impl Checker {
     }
 }
 
-/// Whether a reservation of the lease has the host and holds it. One of them may still hold what another has got.
+/// Whether a reservation of the lease both has the host and holds it. A reservation can still hold a host
+/// that was given to another one.
 fn holds(fleet: &SimulatedFleet, lease: &Lease, host: HostId) -> bool {
     let place = fleet.look(host).map(|seen| seen.place);
     lease.reservations.iter().any(|reservation| {

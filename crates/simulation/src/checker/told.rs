@@ -1,17 +1,18 @@
-//! What owners were told of their leases.
+//! Leases compared with what their owners were told.
 
 use leases::lease::{EndAction, Lease};
 use leases::lease_type::LeaseType;
 
-/// Whether the lease is what its owner was told, but for what may become different by itself.
+/// Whether the lease is what its owner was told, except for changes that happen by themselves.
 pub(super) fn same_terms(told: &Lease, is: &Lease) -> bool {
     let terms = |lease: &Lease| -> Vec<_> {
         lease.reservations.iter().map(|reservation| (reservation.id, reservation.terms.clone())).collect()
     };
     let same_window = match is.lease_type {
-        // It starts as soon as it can, and lasts as long as it was asked for, unless moving guests of others away took
-        // longer than it was allowed to: not at all, of one that has waited for its hosts and finds them occupied.
-        // Of one whose own guests are moved at its end it is not known any more whether it has hunted.
+        // A best-effort lease starts as soon as it can and lasts as long as requested, except when its hunt
+        // takes longer than its allowance: then it's shorter. A lease that waited for its hosts and found
+        // them occupied has no allowance at all. If a lease moves its own guests at its end, its records no
+        // longer show whether it hunted.
         LeaseType::BestEffort { .. } if is.hunt.is_some() || is.end_action == EndAction::MoveGuests => {
             let within = is.hunt.as_ref().is_none_or(|hunt| hunt.allowance.is_zero())
                 || is.window.end() <= told.window.end();
@@ -33,7 +34,7 @@ mod tests {
 
     use crate::testing::{self, at};
 
-    /// A lease that is to start as soon as it can, at these minutes by now.
+    /// A best-effort lease whose window is now between these minutes.
     fn lease(window: (i64, i64), allowance: Option<i64>) -> Lease {
         let asked = ReservationTerms::Hosts(HostsTerms::new(1, 1).expect("a range"));
         let lease_type = LeaseType::BestEffort { deadline: at(600) };

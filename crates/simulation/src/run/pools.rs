@@ -1,4 +1,4 @@
-//! What operators do about free pools and the hosts in them in a simulation.
+//! Actions of operators on free pools and their hosts in a simulation.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::pools::{Chore, NAMES, TIER, TIERS};
 use crate::world::operator;
 
 impl Simulation {
-    /// Somebody does something about pools and hosts, if there are several pools. Everything may be refused: that nothing wrong comes of
-    /// it is checked after every commit.
+    /// Performs one action on pools and hosts, if there are several pools. The service can refuse it. The
+    /// checks after every commit detect any wrong effect.
     pub(super) async fn tend_pools(&mut self) {
         let Some(mut pools) = self.pools.take() else { return };
         self.asked = self.any();
@@ -84,7 +84,7 @@ impl Simulation {
         self.world.touched_one(self.asked);
     }
 
-    /// The hosts of reservations whose leases run.
+    /// Lease pools of running leases.
     fn running_pools(&self) -> Vec<(LeaseId, ReservationId)> {
         let leases = self.service().leases().all(&LeaseFilter::default());
         let running = leases.iter().flat_map(|record| {
@@ -93,7 +93,7 @@ impl Simulation {
         running.collect()
     }
 
-    /// The hosts of a running reservation are over-committed in another way.
+    /// Changes the overcommit ratios of a running reservation's hosts.
     async fn over_commit(
         &mut self,
         lease: LeaseId,
@@ -111,13 +111,13 @@ impl Simulation {
         changed.map(drop)
     }
 
-    /// All machines, whether they are in a pool at the moment or not.
+    /// All machines, whether or not they are in a pool now.
     fn machines(&self) -> Vec<HostId> {
         let racks = self.ways.layout.racks.iter();
         (1..=racks.map(|rack| u64::from(rack.machines)).sum()).map(HostId).collect()
     }
 
-    /// The host leaves its pool, if it is in one, and goes to that one.
+    /// Takes the host out of its pool, if it's in one, and adds it to `pool`.
     async fn move_host(&mut self, host: HostId, pool: FreePoolId) -> Result<(), ServiceError> {
         let operator = operator();
         if self.service().hosts().get(host).is_some() {

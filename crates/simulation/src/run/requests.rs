@@ -1,4 +1,4 @@
-//! What is asked for in a simulation, and what the answers are.
+//! Requests of clients in a simulation, and how their answers are judged.
 
 use std::collections::BTreeSet;
 
@@ -21,11 +21,11 @@ use super::ways::VCPUS;
 use crate::traffic::Traffic;
 use crate::world::caller;
 
-/// No more than that, so that there is room for others.
+/// With this many instances, new ones are started only now and then, to leave capacity for leases.
 const MOST_INSTANCES: usize = 6;
 
 impl Simulation {
-    /// Somebody asks for something.
+    /// Makes one request.
     pub(super) async fn request(&mut self) -> Result<(), String> {
         self.asked = self.any();
         if let Some((offer, project)) = self.offered.take() {
@@ -45,7 +45,7 @@ impl Simulation {
             return Ok(());
         }
         let leases = self.service().leases().all(&LeaseFilter::default());
-        // Old leases are cleared away now and then, or there would be ever more.
+        // Old leases are deleted now and then so that their number stays small.
         let over = leases.iter().filter(|record| record.lease.over()).count();
         if over > 10 {
             for record in leases.iter().filter(|record| record.lease.over()) {
@@ -64,7 +64,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// The service that is being asked for something.
+    /// The service that gets the current request.
     pub(super) fn service(&self) -> &service::Service {
         self.world.service_of(self.asked)
     }
@@ -106,8 +106,8 @@ impl Simulation {
         }
     }
 
-    /// Somebody accepts what was offered: that works as long as the offer holds and its hosts work. It is withdrawn when
-    /// somebody else gets what is reserved for it.
+    /// Accepts an offer. It must succeed if the offer still holds and its hosts work. The service withdraws
+    /// an offer when another project is given the resources reserved for it.
     async fn accept(&mut self, offer: &LeaseRecord, project: &str) -> Result<(), String> {
         let id = offer.lease.id;
         let withdrawn = self.service().offers().get(id).is_none();
@@ -139,7 +139,8 @@ impl Simulation {
         }
     }
 
-    /// What is reserved for offers is in no lease, and what is not a lease is left out of what leases are judged by.
+    /// Checks that hosts reserved for offers aren't in any lease, and takes offers and waiting requests out
+    /// of the leases that are judged.
     pub(super) fn follow_proposals(&mut self) -> Result<(), String> {
         let leases = std::mem::take(&mut self.contents.leases);
         let (firm, proposals): (Vec<_>, Vec<_>) =
@@ -197,13 +198,13 @@ impl Simulation {
                 self.report.uncertain += 1;
                 self.checker.deleted(id, false);
             }
-            // It was not known whether an earlier deletion was heard.
+            // An earlier deletion with an unknown outcome may have succeeded.
             Err(_) => {}
         }
         self.world.touched_one(self.asked);
     }
 
-    /// Somebody starts an instance, has one destroyed, or shuts one down from within.
+    /// Starts an instance, deletes one, or shuts one down from within.
     async fn request_instance(&mut self) {
         let instances = self.service().instances().all(None, None);
         let most = if instances.len() < MOST_INSTANCES { 10 } else { 4 };
@@ -227,12 +228,12 @@ impl Simulation {
         match self.service().instances().delete(&caller("red"), id).await {
             Ok(()) => self.checker.instance_deleted(id),
             Err(ServiceError::Store(_)) => self.report.uncertain += 1,
-            // It has gone by itself.
+            // The instance is already gone.
             Err(_) => {}
         }
     }
 
-    /// One that is kept is started again, as another one.
+    /// Starts a shelved instance again, as a new instance.
     async fn start_instance(&mut self, id: GuestId) {
         self.note(format!("instance {id} is started again"));
         match self.service().instances().start(&caller("red"), id).await {
@@ -250,7 +251,8 @@ impl Simulation {
         let active = |lease: &Lease| lease.status == LeaseStatus::Active;
         let active: Vec<&Lease> =
             leases.iter().map(|record| &record.lease).filter(|lease| active(lease)).collect();
-        // Beside leases those that are in nobody's way, and others only where guests of others are among the conditions.
+        // Outside leases, preemptible instances run if they are allowed, and ordinary ones only in
+        // simulations that have guests of other tenants anyway.
         let allowed = self.ways.settings.preemption.allowed;
         let beside = (self.ways.others || allowed) && self.rng.random_bool(0.4);
         let part = if beside { None } else { active.choose(&mut self.rng) };
@@ -269,12 +271,13 @@ impl Simulation {
         let requeue = preemptible && size.vcpus < 3;
         let mark = (beside && allowed).then_some((Mark::Hint, preemptible));
         let marked = Marked(Vec::from_iter(mark));
-        // By its size, one has the usual notice and others that of a class, if there are any.
+        // The size selects the class, if there are enough classes. Without a class, the default notice
+        // applies.
         let classes = &self.ways.settings.preemption.classes;
         let class = if preemptible { classes.get(size.vcpus as usize) } else { None };
         let class = class.map(|class| class.name().to_owned());
         if preemptible && self.ways.settings.plan_rules.backfill {
-            // Few of them fill a host, so that they come to hosts of leases.
+            // A few of these fill a host, so that some land on hosts of leases.
             size.vcpus *= VCPUS / 4;
         }
         let size = (!part.is_some_and(|lease| in_slots(lease))).then_some(size);

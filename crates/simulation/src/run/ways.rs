@@ -1,4 +1,4 @@
-//! What a simulation is like: its machines and settings, and how bad things are.
+//! Conditions of a simulation: machines, settings, and the rates of faults.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use service::Settings;
 
-/// The CPUs of a host.
+/// CPUs of a host.
 pub(super) const VCPUS: u32 = 16;
 
-/// How bad things are.
+/// Conditions of a simulation, drawn from its seed.
 pub(super) struct Ways {
-    /// How far the clock of each service is ahead.
+    /// Offset of each service's clock; positive if it's ahead.
     pub(super) clocks: Vec<SignedDuration>,
-    /// Services are told when others have committed something.
+    /// Services are notified of each other's commits.
     pub(super) news: bool,
     pub(super) only_slow: bool,
     pub(super) days: i64,
@@ -30,16 +30,16 @@ pub(super) struct Ways {
     pub(super) timing: Timing,
     pub(super) fleet_faults: Faults,
     pub(super) store_faults: f64,
-    /// The probability of a crash after something happened.
+    /// Probability of a crash after each event.
     pub(super) crash: f64,
-    /// Hours between requests, and between mishaps, on average.
+    /// Average hours between requests, and between mishaps.
     pub(super) request_every: f64,
     pub(super) mishap_every: f64,
-    /// Guests come to the free pool that nobody may stop.
+    /// Guests that must not be stopped appear in the free pool.
     pub(super) others: bool,
 }
 
-/// What all hosts are like.
+/// Model of all hosts.
 fn machine() -> Model {
     Model::of_size(VCPUS, 65_536, 1000)
 }
@@ -47,7 +47,7 @@ fn machine() -> Model {
 impl Ways {
     pub(super) fn draw(rng: &mut SmallRng, several: bool) -> Self {
         let mut one_of = |choices: &[i64]| choices.choose(rng).copied().unwrap_or(0);
-        // Where others have guests, there have to be hosts that nobody leases, for them to go to.
+        // If other tenants have guests, they need hosts that aren't leased to go to.
         let others = one_of(&[0, 1]) == 1;
         let machines = if others { one_of(&[4, 6, 8]) } else { one_of(&[1, 2, 3, 4]) };
         let layout = Layout::uniform(2, machines as u32, &machine());
@@ -82,7 +82,7 @@ impl Ways {
             power_on: Between::secs(60, 400),
             migration_mib_per_second: 50,
         };
-        // In some nothing gets lost and nobody dies, so that more can be expected of the rest.
+        // In some simulations no call is lost and no process dies, so stricter checks apply.
         let only_slow = one_of(&[0, 1, 2, 3]) == 0;
         let mut unless_slow = |choices: &[i64]| if only_slow { 0 } else { one_of(choices) };
         let fault = unless_slow(&[0, 1, 5, 10]) as f64 / 100.0;
@@ -118,7 +118,8 @@ impl Ways {
             BackgroundLoad {
                 preemptible_every: Some(SignedDuration::from_hours(2)),
                 preemptible_runs_for: Between::secs(600, 86_400),
-                // Where others may use hosts of leases, owners leave some of them unused for longer.
+                // If leases let preemptible instances on their hosts, their owners' guests are rarer, so that
+                // hosts stay unused for longer.
                 project_every: Some(SignedDuration::from_hours(if self.settings.plan_rules.backfill {
                     12
                 } else {
@@ -133,7 +134,7 @@ impl Ways {
     }
 }
 
-/// Has instances be preemptible in a part of the simulations, by random numbers of its own.
+/// Allows preemptible instances in half of the simulations, using separate random numbers.
 pub(super) fn allow_preemptible(seed: u64, ways: &mut Ways) {
     let mut rng = SmallRng::seed_from_u64(seed ^ 0x9e37_79b9_7f4a_7c15);
     if rng.random_bool(0.5) {
@@ -156,7 +157,8 @@ pub(super) fn allow_preemptible(seed: u64, ways: &mut Ways) {
     settings.plan_rules.clear_ahead = Some(ahead + settings.plan_rules.moving_time);
     settings.plan_rules.backfill = rng.random_bool(0.6);
     if settings.plan_rules.backfill {
-        // So few hosts that the free pool is full now and then: hosts of leases come after it.
+        // Few hosts, so that the free pool is full now and then: instances go to hosts of leases only if it
+        // is.
         let machines = if ways.others { 2 } else { rng.random_range(1..=2) };
         ways.layout = Layout::uniform(2, machines, &machine());
     }

@@ -1,11 +1,11 @@
 //! Recorded arrivals of virtual machines, which become preemptible instances.
 //!
-//! Text with commas, a heading, and a machine in a line: when it came, the number of the batch that it came in, its
-//! CPUs, memory in GiB, how long it ran, and whether it still ran when the record ended.
+//! The format is CSV with a heading and one machine per line: arrival time, number of its batch, CPUs, memory
+//! in GiB, run time, and whether it still ran when the record ended. Times are in seconds.
 
 use super::trace::{Field, Line, MOST_SECONDS, TraceError, Wrong};
 
-/// How many fields a line has.
+/// Number of fields in a line.
 const FIELDS: usize = 6;
 const MOST_CORES: i64 = 1024;
 const MIB_PER_GIB: f64 = 1024.0;
@@ -14,26 +14,24 @@ const MOST_GIB: f64 = 65_536.0;
 /// A virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it comes: seconds from the first one.
+    /// Arrival, in seconds after the first one.
     pub at_s: i64,
-    /// Its CPUs.
     pub vcpus: u32,
-    /// Its memory.
     pub memory_mib: u32,
-    /// How long it runs, if it may.
+    /// Run time in seconds, unless it is preempted.
     pub runs_s: i64,
 }
 
-/// Machines in the order in which they come.
+/// Machines in order of arrival.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arrivals {
     all: Vec<Arrival>,
-    /// So long after the first the record begins again.
+    /// Time after which the record repeats, in seconds.
     period_s: i64,
 }
 
 impl Arrivals {
-    /// Reads a record. Of its batches every so-many-th counts.
+    /// Parses a record. Only batches whose number is a multiple of `every` are kept.
     pub fn from_csv(text: &str, every: i64) -> Result<Self, TraceError> {
         let mut all = Vec::new();
         for line in Line::all(text).skip(1) {
@@ -57,7 +55,7 @@ impl Arrivals {
         Ok(Self { all, period_s: (last_s - first_s).max(1) })
     }
 
-    /// The one at that place, of a record that goes on forever by repeating itself.
+    /// The arrival at that position. The record repeats forever; `None` only if it is empty.
     pub fn get(&self, place: usize) -> Option<Arrival> {
         let times = place.checked_div(self.all.len())?;
         let arrival = self.all[place % self.all.len()];

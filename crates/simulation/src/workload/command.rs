@@ -7,41 +7,30 @@ use thiserror::Error;
 
 use super::{Arrivals, Figures, Pace, ReplayError, Trace, TraceError, Variant, replay};
 
-/// How it is called.
 pub const USAGE: &str = "simulation workload [--swf FILE]... [--lwf FILE]... [--arrivals FILE] [--every N] \
                          [--variant NAME] [--limit JOBS] [--seed N]";
 
-/// Why there are no figures.
+/// Errors of the command.
 #[derive(Debug, Error)]
 pub enum CommandError {
-    /// The arguments make no sense.
+    /// Invalid arguments.
     #[error("{0}; usage: {USAGE}")]
     Usage(String),
-    /// A file cannot be read.
+    /// A file can't be read.
     #[error("cannot read {}: {source}", .path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file is no trace.
+    File { path: PathBuf, source: std::io::Error },
+    /// A file isn't a valid trace.
     #[error("{}: {source}", .path.display())]
-    Trace {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: TraceError,
-    },
-    /// The replay broke off.
+    Trace { path: PathBuf, source: TraceError },
+    /// The replay failed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The figures cannot be written.
+    /// The figures can't be serialized.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
 }
 
-/// What is printed.
+/// The printed line of JSON.
 #[derive(Serialize)]
 struct Line {
     variant: &'static str,

@@ -1,11 +1,11 @@
-//! What becomes of a job.
+//! The course of a job, from its submission to its end.
 
 use super::trace::Job;
 
-/// How a request was answered.
+/// Answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It was not made yet, or waits.
+    /// Not requested yet, or waiting.
     None,
     AsAsked,
     AfterWaiting,
@@ -15,16 +15,16 @@ pub(super) enum Answer {
     Refused,
 }
 
-/// What somebody was promised.
+/// Hosts and time that a lease was promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Promise {
-    /// The start, as it was when the lease started, or as it is.
+    /// Start of the lease. A best-effort lease's start can still change until it is active.
     pub start_ms: i64,
     pub length_ms: i64,
     pub hosts: u32,
 }
 
-/// What becomes of a job. Times are milliseconds from the beginning of the trace.
+/// A job and its state so far. Times are milliseconds from the beginning of the trace.
 #[derive(Clone, Debug)]
 pub(super) struct Course {
     pub job: Job,

@@ -1,122 +1,119 @@
-//! What a replay came to.
+//! Results of a replay.
 
 use serde::Serialize;
 
 use super::course::{Answer, Course};
 use super::trace::{Job, Start};
 
-/// Shorter jobs than this count as so long in slowdowns: otherwise a job of a second that waits for a minute would count
-/// sixty times as much as one of a minute.
+/// Minimum run time in slowdowns. Otherwise, a job of a second that waits for a minute would weigh sixty
+/// times as much as a job of a minute.
 const SHORTEST_RUN_MS: i64 = 10_000;
 
-/// What a replay came to. Node-hours are those of whole hosts.
+/// Results of a replay. A node-hour is an hour of a whole host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
     /// Advance reservations.
     pub reservations: Share,
     /// Jobs that start as soon as they can.
     pub best_effort: Share,
-    /// How advance reservations were answered, in numbers.
+    /// Answers to requests for advance reservations.
     pub answers: Answers,
-    /// Advance reservations that were active later after their start than a hand-over takes, or never.
+    /// Advance reservations that never became active, or did so later after their start than a handover
+    /// takes.
     pub late_starts: u64,
-    /// How long after its start an advance reservation was active at most.
+    /// Maximum delay between an advance reservation's start and its becoming active.
     pub longest_handover_s: f64,
-    /// From the first submission to the end of the last lease.
+    /// Time from the first submission to the end of the last lease.
     pub makespan_s: f64,
-    /// The part of all host-time until then that was leased.
+    /// Fraction of all host-time within the makespan that was leased.
     pub utilisation: f64,
-    /// How long best-effort leases waited for their hosts.
+    /// Time that best-effort leases waited for their hosts.
     pub waiting_s: Spread,
-    /// How many times as long a best-effort job took as it ran, from submission on; those that run for less than ten
-    /// seconds count as so long.
+    /// Turnaround of best-effort jobs, from submission on, divided by their run time. Run times below ten
+    /// seconds count as ten seconds.
     pub slowdown: Spread,
-    /// Guests of others that came.
+    /// Guests of other tenants that arrived.
     pub guests: u64,
-    /// Guests that were moved away.
     pub guests_moved: u64,
-    /// Leases for which somebody was moved.
+    /// Leases that hunted.
     pub hunts: u64,
-    /// What preemptible instances came to beside leases.
+    /// Results of preemptible instances.
     pub fill: Fill,
-    /// What hosts drew.
+    /// Energy used by hosts.
     pub used_kwh: f64,
-    /// What it saved to have hosts off instead of idle, as the service says.
+    /// Energy saved by having hosts off instead of idle, as reported by the service.
     pub saved_kwh: f64,
-    /// How often a host was switched off.
+    /// Number of times a host was switched off.
     pub switched_off: u64,
 }
 
-/// What became of requests of one kind.
+/// Results of one kind of request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
-    /// How many there were.
     pub requests: u64,
-    /// How many became leases, as they were asked for or otherwise.
+    /// Requests that became leases, as requested or otherwise.
     pub accepted: u64,
-    /// How many leases came to nothing: their hosts were not there in time.
+    /// Leases that never became active because they didn't get their hosts in time.
     pub failed: u64,
-    /// What was asked for.
+    /// Node-hours of all requests.
     pub asked_node_hours: f64,
-    /// What was given to those that became leases, if all of them were used to their end.
+    /// Node-hours of the resulting leases, as if all were used to their end.
     pub accepted_node_hours: f64,
 }
 
-/// How requests were answered.
+/// Numbers of requests by their answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Answers {
-    /// With a lease as it was asked for.
+    /// The lease that was requested.
     pub as_asked: u64,
-    /// With such a lease, after they had waited.
+    /// The lease that was requested, after waiting.
     pub after_waiting: u64,
-    /// With one that starts later.
+    /// A lease that starts later.
     pub later: u64,
-    /// With a shorter one.
+    /// A shorter lease.
     pub shorter: u64,
-    /// With fewer hosts.
+    /// A lease of fewer hosts.
     pub fewer_hosts: u64,
-    /// With nothing.
+    /// No lease.
     pub refused: u64,
 }
 
-/// Many figures in few.
+/// Summary of a distribution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Spread {
-    /// Their mean.
     pub mean: f64,
-    /// The one that half of them do not exceed.
+    /// Smallest value that half of the values don't exceed.
     pub median: f64,
-    /// The one that 95 % of them do not exceed.
+    /// Smallest value that 95 % of the values don't exceed.
     pub p95: f64,
-    /// The greatest.
+    /// The maximum.
     pub most: f64,
 }
 
-/// What preemptible instances came to.
+/// Results of preemptible instances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Fill {
-    /// How many were asked for.
     pub requests: u64,
-    /// How many of them ran.
+    /// Instances that ran.
     pub started: u64,
-    /// For how many there was no place.
+    /// Requests that no host had capacity for.
     pub refused: u64,
-    /// How many were accepted and could not be started any more: a lease needed their place first.
+    /// Accepted instances that never started because a lease needed their place first.
     pub without_result: u64,
-    /// How many ran as long as they wanted to.
+    /// Instances that ran to completion.
     pub done: u64,
-    /// How many were preempted for leases.
+    /// Instances preempted for leases.
     pub preempted: u64,
-    /// What all of them used, CPUs times hours.
+    /// Core-hours used by all instances.
     pub core_hours: f64,
-    /// What those of it used that were preempted: lost, unless they kept something.
+    /// Core-hours used by preempted instances. This work is lost unless they saved it.
     pub lost_core_hours: f64,
-    /// The part of all CPUs that was leased or used by them.
+    /// Fraction of all CPUs that was leased or used by these instances.
     pub utilisation: f64,
 }
 
 impl Share {
-    /// The part of requests that became leases.
+    /// Fraction of requests that became leases.
     pub fn accepted_part(&self) -> f64 {
         part(self.accepted as f64, self.requests as f64)
     }
@@ -146,10 +143,10 @@ impl Answers {
 }
 
 impl Spread {
-    /// Of these; nothing of none.
+    /// Summarizes these values. All fields are zero for an empty list.
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
-        // The smallest that this part of all does not exceed.
+        // The smallest value that this fraction of the values doesn't exceed.
         let at = |part: f64| {
             let rank = (part * values.len() as f64).ceil() as usize;
             values.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
@@ -160,7 +157,8 @@ impl Spread {
 }
 
 impl Figures {
-    /// Of what became of the jobs until `end_ms`, on so many hosts. A hand-over may take `handover_ms`.
+    /// Figures of the jobs until `end_ms` on that many hosts. Starts are late if a handover takes longer than
+    /// `handover_ms`.
     pub(super) fn of(courses: &[Course], hosts: u32, end_ms: i64, handover_ms: i64) -> Self {
         let mut figures = Self::default();
         let (mut waited, mut slowed) = (Vec::new(), Vec::new());
@@ -196,7 +194,7 @@ impl Figures {
     }
 }
 
-/// How long hosts were leased, all together.
+/// Total time that hosts were leased.
 pub(super) fn leased_node_ms(courses: &[Course]) -> i64 {
     let leased = |course: &Course| {
         let (Some(promise), Some(started_ms), Some(ended_ms)) =

@@ -15,19 +15,19 @@ use super::ground::MACHINE;
 use crate::world::{World, caller};
 
 const DISK_GIB: u32 = 10;
-/// Whose they are.
+/// Project of the instances.
 const OWNER: &str = "spot";
 
-/// One that was accepted.
+/// An accepted instance.
 #[derive(Clone, Copy, Debug)]
 struct Accepted {
     vcpus: u32,
     launched_ms: Option<i64>,
-    /// Its owner has had it destroyed.
+    /// Its owner deleted it.
     deleted: bool,
 }
 
-/// Preemptible instances that come one after the other.
+/// Preemptible instances that arrive one after another.
 #[derive(Debug)]
 pub(super) struct Filling {
     arrivals: Arrivals,
@@ -44,12 +44,12 @@ impl Filling {
         Self { arrivals, came: 0, accepted, core_ms: 0, lost_core_ms: 0, figures }
     }
 
-    /// Who comes next.
     pub fn next(&self) -> Option<Arrival> {
         self.arrivals.get(self.came)
     }
 
-    /// It comes. Says which it is and for how many seconds it wants to run, if there is a place for it.
+    /// Requests the next instance. Returns its identifier and its run time in seconds, or `None` if no host
+    /// has capacity.
     pub async fn come(&mut self, world: &World) -> Result<Option<(GuestId, i64)>, ServiceError> {
         let Some(arrival) = self.next() else { return Ok(None) };
         self.came += 1;
@@ -75,14 +75,14 @@ impl Filling {
         }
     }
 
-    /// It is done, and its owner has it destroyed, unless it is gone.
+    /// Deletes an instance that has run its time, unless it's gone already.
     pub async fn finish(&mut self, world: &World, id: GuestId) -> Result<(), ServiceError> {
         let Some(accepted) = self.accepted.get_mut(&id) else { return Ok(()) };
         accepted.deleted = true;
         world.service.instances().delete(&caller(OWNER), id).await
     }
 
-    /// It has become so, or is gone.
+    /// Follows a change of an instance; `None` means that its record is gone.
     pub fn became(&mut self, id: GuestId, record: Option<&InstanceRecord>, now_ms: i64) {
         let Some(accepted) = self.accepted.get_mut(&id) else { return };
         let status = record.map(|record| record.instance.status);
@@ -107,7 +107,7 @@ impl Filling {
         }
     }
 
-    /// What it came to until then, beside so many node-milliseconds that were leased on so many hosts.
+    /// Results until then. `leased_ms` is in node-milliseconds.
     pub fn figures(&self, now_ms: i64, leased_ms: i64, hosts: u32) -> Fill {
         let running = self.accepted.values().filter_map(|accepted| {
             accepted.launched_ms.map(|since| (now_ms - since) * i64::from(accepted.vcpus))

@@ -1,4 +1,4 @@
-//! What workloads are replayed on: the machines, and the settings of the service.
+//! Machines and service settings of replays.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,27 @@ use service::{EnergyMode, EnergySettings, Settings};
 
 use super::variant::Variant;
 
-/// How many hosts leases may have: as many as the machine had that the traces are of.
+/// Number of hosts that can be leased: as many as the recorded machine had.
 pub(super) const LEASED_HOSTS: u32 = 144;
-/// So many of them are in the rack where guests of others may come, if there are any.
+/// Number of leasable hosts in the rack that guests of other tenants share, if there are any.
 const SHARED_HOSTS: u32 = 36;
-/// So many more are in a rack where nobody but them is.
+/// Additional hosts in a rack for guests of other tenants only.
 const HOSTS_OF_OTHERS: u32 = 12;
 
-/// Where advance reservations are, if there are guests.
+/// Rack for advance reservations if there are guests.
 pub(super) const RESERVED_RACK: &str = "r1";
 const SHARED_RACK: &str = "r2";
-/// Where no lease is.
+/// Rack without leases.
 pub(super) const OTHERS_RACK: &str = "r3";
 
-/// What each of them has.
+/// Size of each host.
 pub(super) const MACHINE: GuestSize = GuestSize { vcpus: 8, memory_mib: 65_536, disk_gib: 1000 };
 
-/// What a host draws when it is leased, is idle, or is off: that of a common machine with two sockets.
+/// Power draw of a leased, an idle and a switched-off host, typical of a common machine with two sockets.
 pub(super) const BUSY_WATTS: u32 = 300;
 pub(super) const IDLE_WATTS: u32 = 120;
 pub(super) const OFF_WATTS: u32 = 6;
 
-/// The machines.
 pub(super) fn layout(variant: &Variant) -> Layout {
     let watts =
         [(energy::BUSY_WATTS, BUSY_WATTS), (energy::IDLE_WATTS, IDLE_WATTS), (energy::OFF_WATTS, OFF_WATTS)];
@@ -50,17 +49,17 @@ pub(super) fn layout(variant: &Variant) -> Layout {
     Layout { racks, networks: Vec::new() }
 }
 
-/// The hosts that guests of others may come to.
+/// Hosts open to guests of other tenants.
 pub(super) fn hosts_with_guests() -> Vec<HostId> {
     let first = u64::from(LEASED_HOSTS - SHARED_HOSTS) + 1;
     (first..=u64::from(LEASED_HOSTS + HOSTS_OF_OTHERS)).map(HostId).collect()
 }
 
-/// The settings: the usual ones, but that the fleet is looked at less often, since nothing fails.
+/// The default settings, except that the fleet is observed less often, since nothing fails.
 pub(super) fn settings(variant: &Variant) -> Settings {
     let usual = Settings::default();
     let hunting = Hunting { enabled: variant.hunts, ..Hunting::default() };
-    // Whoever is preempted is asked half a minute before that has to begin.
+    // Preemption notices go out half a minute before they have to.
     let ahead = usual.plan_rules.grace + SignedDuration::from_secs(30);
     let moving_time = SignedDuration::from_mins(if variant.moves { 5 } else { 0 });
     let clear_ahead = variant.fill.then_some(ahead + moving_time);
@@ -70,7 +69,7 @@ pub(super) fn settings(variant: &Variant) -> Settings {
         waitlist_limit: usize::MAX,
         observe_interval: SignedDuration::from_mins(5),
         unknown_after: SignedDuration::from_mins(15),
-        // Nobody drives the service while a call waits.
+        // The service's loop isn't driven while a call waits.
         delete_wait: std::time::Duration::ZERO,
         keep_records: SignedDuration::from_hours(24),
         plan_rules: PlanRules { clear_ahead, moving_time, ..usual.plan_rules },

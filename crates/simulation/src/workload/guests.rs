@@ -1,9 +1,9 @@
-//! Guests of others, who come and go beside leases: what hunts move away.
+//! Guests of other tenants. They share hosts with leases, and hunts move them away.
 //!
-//! They come from outside of the service, as from a cloud's own scheduler: to hosts of two racks that are in the free
-//! pool at that moment. Hosts of one of these racks are leased as well, though not to advance reservations, which could
-//! not be punctual beside guests that nobody may stop; those of the other one never are, so that there is always
-//! somewhere to go.
+//! They are started outside the service, as by a cloud's own scheduler, on hosts of two racks that are in the
+//! free pool at that moment. Hosts of the first rack are leased as well, but not to advance reservations,
+//! which couldn't be punctual with guests that must not be stopped. Hosts of the second rack are never
+//! leased, so that guests always have a place to go.
 
 use fleet::simulated::{Between, SimulatedFleet};
 use jiff::SignedDuration;
@@ -13,34 +13,33 @@ use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
-/// On average a guest comes so often.
+/// Average interval between guests.
 const COMES_EVERY_S: i64 = 20 * 60;
-/// It stays between so long and so long.
+/// Range of their stay.
 const STAYS: Between = Between { least: SignedDuration::from_hours(2), most: SignedDuration::from_hours(24) };
-/// No more guests than that on one host.
+/// Maximum number of guests on a host.
 const MOST_PER_HOST: usize = 3;
 
-/// Guests of others.
+/// Guests of other tenants.
 #[derive(Debug)]
 pub(super) struct Guests {
     rng: SmallRng,
     hosts: Vec<HostId>,
-    /// How many came.
+    /// Number of guests that came.
     pub came: u64,
 }
 
 impl Guests {
-    /// Who come to these hosts.
     pub fn new(seed: u64, hosts: Vec<HostId>) -> Self {
         Self { rng: SmallRng::seed_from_u64(seed ^ 0x67_7565_7374), hosts, came: 0 }
     }
 
-    /// How long it is until the next one comes.
+    /// Draws the time until the next guest comes.
     pub fn pause(&mut self) -> SignedDuration {
         SignedDuration::from_secs(self.rng.random_range(1..2 * COMES_EVERY_S))
     }
 
-    /// One comes, if there is a place for it.
+    /// Starts a guest, if a host has capacity for it.
     pub fn come(&mut self, fleet: &SimulatedFleet) {
         let least = STAYS.least.as_secs();
         let stays = SignedDuration::from_secs(self.rng.random_range(least..=STAYS.most.as_secs()));

@@ -1,11 +1,12 @@
-//! Workloads of clusters, replayed: advance reservations among jobs that start as soon as they can.
+//! Replays of recorded cluster workloads: advance reservations among best-effort jobs.
 //!
-//! [`replay`] goes through a [`Trace`] in simulated time, with the real service, the store in memory and simulated
-//! machines on which nothing goes wrong, and says what that came to ([`Figures`]). A job with a start of its own is asked
-//! for as a lease with dates at the moment of its submission, any other as a best-effort lease. An owner whose job is
-//! done before its time deletes the lease. A [`Variant`] says what clients and the service do beside that.
+//! [`replay`] runs a [`Trace`] in simulated time, with the real service, the store in memory and simulated
+//! machines without faults, and returns [`Figures`]. A job with its own start is requested as a lease with
+//! dates at the time of its submission, any other job as a best-effort lease. An owner whose job finishes
+//! early deletes the lease. A [`Variant`] adds options of clients and of the service.
 //!
-//! Beside leases, [`Arrivals`] of virtual machines may be preemptible instances that fill the gaps ([`Fill`]).
+//! Beside leases, [`Arrivals`] of virtual machines can become preemptible instances that fill the gaps
+//! ([`Fill`]).
 //!
 //! `simulation workload --swf FILE --lwf FILE --variant NAME` prints the figures as a line of JSON.
 

@@ -29,28 +29,27 @@ use super::trace::{Job, Start, Trace};
 use super::variant::Variant;
 use crate::world::{Happened, Setup, World, caller};
 
-/// When replays begin: noon of some day.
+/// Beginning of all replays: noon (UTC) of some day.
 const BEGIN_SECOND: i64 = 1_893_499_200;
-/// Best-effort leases are not wanted any more if they have not started by then: the longest timeout that the service
-/// lets them have unless its operator says otherwise.
+/// Time within which a best-effort lease must start; otherwise it's given up. This is the longest timeout
+/// that the service allows by default.
 const TIMEOUT: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// If more than that happens in a second, the service goes round in circles.
+/// Maximum number of events in one second. With more, the service is going in circles.
 const MOST_AT_ONCE: u32 = 100_000;
-/// Whoever is offered something else than they asked for accepts it if it starts later by not more than it is long, or
-/// else if it has at least this part of what was asked for.
+/// A client accepts an offer that starts later by at most its length, or else one with at least this fraction
+/// of the requested node-hours.
 const LEAST_PART: f64 = 0.5;
 
-/// How long things take on the machines, and what counts as late.
+/// Duration of operations on machines, and the limit for late starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How long what takes.
     pub timing: Timing,
-    /// A lease that is active so long after its start is not late: so long it takes to hand hosts over.
+    /// Time that a handover of hosts takes. A lease that becomes active within it after its start isn't late.
     pub handover_ms: i64,
 }
 
 impl Default for Pace {
-    /// Calls of two tenths of a second, boots of one minute and a half to four; ten seconds for handing over.
+    /// Calls of 0.2 seconds, boots of 90 seconds to 4 minutes, and 10 seconds for a handover.
     fn default() -> Self {
         let timing = Timing {
             call: Between::millis(200, 200),
@@ -63,51 +62,49 @@ impl Default for Pace {
     }
 }
 
-/// Why a replay has no figures.
+/// Errors of a replay.
 #[derive(Debug, Error)]
 pub enum ReplayError {
-    /// The service does not start.
+    /// The service doesn't start.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The service fails at something.
+    /// A call to the service fails.
     #[error(transparent)]
     Service(#[from] ServiceError),
-    /// The store fails.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A job cannot be asked for.
+    /// A job has invalid terms.
     #[error("a job cannot be asked for: {0}")]
     Terms(#[from] TermsError),
-    /// The same.
+    /// A job has an invalid requirement.
     #[error("a job cannot be asked for: {0}")]
     Requirement(#[from] RequirementError),
-    /// Time does not get on.
+    /// More than `MOST_AT_ONCE` events happened within a second.
     #[error("at {0} so much happens that time does not get on")]
     Stuck(Timestamp),
-    /// Changes of leases were missed.
+    /// The store no longer has all changes since the last look.
     #[error("more has changed than the store remembers")]
     LostTrack,
-    /// There is no runtime.
     #[error("there is no runtime: {0}")]
     Runtime(#[from] std::io::Error),
 }
 
-/// Something that somebody does at a time. Jobs are known by their places in the trace.
+/// An event on the agenda. Jobs are identified by their position in the trace.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Submit(usize),
-    /// The job is done, and its owner gives the hosts back.
+    /// The job has finished, and its owner returns the hosts.
     Finish(usize),
-    /// A guest of somebody else comes.
+    /// A guest of another tenant arrives.
     GuestComes,
-    /// A preemptible instance is asked for.
+    /// A preemptible instance is requested.
     InstanceComes,
-    /// It is done.
+    /// The instance has run its time.
     InstanceLeaves(GuestId),
 }
 
-/// Replays a trace, and says what it came to. The same arguments give the same figures. The arrivals are those of
-/// preemptible instances, if there are any in this variant.
+/// Replays a trace and returns its figures. The same arguments give the same figures. `arrivals` are used
+/// only if the variant has preemptible instances.
 pub fn replay(
     trace: &Trace,
     arrivals: &Arrivals,
@@ -116,7 +113,7 @@ pub fn replay(
     seed: u64,
 ) -> Result<Figures, ReplayError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    // Nothing is interrupted for the sake of others: there are no others.
+    // No cooperative yielding: there are no other tasks to make way for.
     runtime.block_on(tokio::task::unconstrained(async {
         let mut replay = Replay::begin(trace, variant, pace, seed).await?;
         replay.filling = variant.fill.then(|| Filling::new(arrivals.clone()));
@@ -135,12 +132,12 @@ struct Replay<'a> {
     leases: Vec<Option<LeaseId>>,
     agenda: BTreeMap<(Timestamp, u64), Event>,
     planned: u64,
-    /// Jobs of which more is to come.
+    /// Number of jobs that aren't finished or refused yet.
     open: usize,
-    /// What is known of the store.
+    /// Last revision of the store that was followed.
     revision: Revision,
     commits: u64,
-    /// How long hosts were off before it began.
+    /// Total time that hosts were off before the replay began.
     off_before_ms: i64,
     guests: Option<Guests>,
     filling: Option<Filling>,
@@ -154,7 +151,7 @@ impl<'a> Replay<'a> {
         let (layout, settings) = (ground::layout(variant), ground::settings(variant));
         let setup = Setup { seed, begins, layout: layout.clone(), settings, enforcer: None };
         let mut world = World::new(setup, |fleet| fleet.with_timing(pace.timing)).await?;
-        // Taking hosts on is not part of it.
+        // Adding hosts isn't part of the replay.
         world.take_on(&layout).await?;
         world.run_until(next_minute(world.now() + SignedDuration::from_mins(1))).await;
         let course = |job: &Job| Course {
@@ -193,12 +190,12 @@ impl<'a> Replay<'a> {
         Ok(replay)
     }
 
-    /// That second of the trace.
+    /// Instant of that second of the trace.
     fn at(&self, second: i64) -> Timestamp {
         self.begins + SignedDuration::from_secs(second)
     }
 
-    /// Milliseconds of the trace.
+    /// Milliseconds since the beginning of the trace.
     fn ms(&self, at: Timestamp) -> i64 {
         at.duration_since(self.begins).as_millis() as i64
     }
@@ -225,7 +222,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Lets everything happen until nothing more becomes of any job.
+    /// Runs until all jobs are finished or refused.
     async fn run(&mut self) -> Result<(), ReplayError> {
         let (mut since, mut at_once) = (self.world.now(), 0);
         while self.open > 0 {
@@ -295,11 +292,11 @@ impl<'a> Replay<'a> {
             }
         }
         self.world.touched();
-        // What a call has changed is known before anything else happens.
+        // The effects of a call are followed before the next event.
         self.follow().await
     }
 
-    /// Somebody asks for hosts.
+    /// Requests hosts for a job.
     async fn submit(&mut self, place: usize) -> Result<(), ReplayError> {
         let job = self.courses[place].job;
         let (caller, new) = (whose(&job), self.request(&job)?);
@@ -321,9 +318,10 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// What a job asks for. Dates of leases have no seconds, so a reservation starts at the beginning of its minute,
-    /// and its length is in whole minutes. A best-effort lease starts at the beginning of the minute in which it is
-    /// served: its owner asks for a minute more, so as not to be cut off.
+    /// The lease that a job requests. Dates of leases have no seconds, so a reservation starts at the
+    /// beginning of its minute, and its length is in whole minutes. A best-effort lease starts at the
+    /// beginning of the minute in which it is served, so its owner requests an extra minute to avoid being
+    /// cut off.
     fn request(&self, job: &Job) -> Result<NewLease, ReplayError> {
         let now = self.world.now();
         let length = next_minute(self.at(job.asked_s)).duration_since(self.begins);
@@ -354,7 +352,7 @@ impl<'a> Replay<'a> {
         })
     }
 
-    /// Accepts what comes nearest to what was asked for, if it comes near enough.
+    /// Accepts the offer that is closest to the request, if it is close enough.
     async fn negotiate(
         &self,
         caller: &Caller,
@@ -400,7 +398,7 @@ impl<'a> Replay<'a> {
         self.open -= 1;
     }
 
-    /// Learns what has become of leases.
+    /// Follows changes of leases and instances.
     async fn follow(&mut self) -> Result<(), ReplayError> {
         let commits = self.world.commits();
         if commits == self.commits {
@@ -425,14 +423,14 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// A lease has become so; or is gone.
+    /// Follows a change of a lease; `None` means that its record is gone.
     fn became(&mut self, place: usize, record: Option<&LeaseRecord>) {
         let course = &self.courses[place];
         if course.ended_ms.is_some() || course.answer == Answer::Refused {
             return;
         }
         let Some(lease) = record.map(|record| &record.lease) else {
-            // Its wait has ended. Leases are forgotten only after their end.
+            // A request that stopped waiting. Leases are forgotten only after their end.
             return self.refused(place);
         };
         if matches!(lease.standing, Standing::Waiting { .. }) {
@@ -454,12 +452,12 @@ impl<'a> Replay<'a> {
         let promise = self.promise_of(lease);
         let course = &mut self.courses[place];
         course.started_ms = Some(now_ms);
-        // What has a date keeps it; the others have moved.
+        // A reservation keeps its date, but the start of a best-effort lease has moved.
         if course.job.start == Start::WhenPossible {
             course.promise = Some(promise);
         }
         let done = now + SignedDuration::from_secs(course.job.runs_s);
-        // Otherwise it is taken from them.
+        // Otherwise the lease ends first.
         if done < lease.window.end() {
             self.plan(done, Event::Finish(place));
         }
@@ -491,25 +489,25 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// How long hosts were off since they are there, all together.
+/// Total time that hosts have been off since the world began.
 fn off_ms(world: &World) -> i64 {
     let hosts = (1..=u64::from(LEASED_HOSTS)).map(HostId);
     hosts.map(|host| world.fleet.off_for(host).as_millis() as i64).sum()
 }
 
-/// Jobs with a start of their own are of one project, all others of another.
+/// Jobs with their own start belong to one project, all others to another.
 fn whose(job: &Job) -> Caller {
     caller(if job.start == Start::WhenPossible { "batch" } else { "reserving" })
 }
 
-/// The beginning of the minute.
+/// Beginning of the minute.
 fn minute(at: Timestamp) -> Timestamp {
     let over = at.as_second().rem_euclid(60);
     Timestamp::from_second(at.as_second() - over).unwrap_or(at)
 }
 
-/// The offer that is accepted: a later start if that is not later by more than the lease is long, or else what has most
-/// of what was asked for.
+/// Offer to accept: a later start if the delay isn't longer than the lease, or else the largest fraction of
+/// the request.
 fn best_offer<'l>(
     new: &NewLease,
     offers: impl Iterator<Item = &'l Lease> + Clone,

@@ -1,4 +1,4 @@
-//! Small workloads, whose figures can be found with pen and paper.
+//! Small workloads whose figures can be computed by hand.
 
 use std::fmt::Write;
 
@@ -6,15 +6,15 @@ use fleet::simulated::{Between, Timing};
 
 use super::*;
 
-/// The whole machine for an hour, of which half an hour is used, and most of it for fifty minutes after that; and two
-/// advance reservations at the same time, which do not both fit.
+/// Two jobs: the first asks for the whole machine for an hour and runs for half an hour, the second asks for
+/// most hosts for fifty minutes. Then two advance reservations at the same time, which don't both fit.
 const SWF: &str = "1 0 0 1800 -1 -1 -1 144 3600 -1 1 -1 -1 -1 -1 -1 -1 -1\n\
                    2 60 0 3000 -1 -1 -1 100 3000 -1 1 -1 -1 -1 -1 -1 -1 -1\n";
 const LWF: &str = "0 7200 1800 1800 72 1 1024 0 'NONE.img' 600\n\
                    100 7200 1800 1800 100 1 1024 0 'NONE.img' 600\n";
 
-/// Every ten minutes one comes that takes so many of a machine's eight cores, and as much of its memory, and wants to run for
-/// six hours; every tenth only for ten minutes.
+/// One arrival every ten minutes, with that many of a machine's eight cores and as large a part of its
+/// memory. Each runs for six hours, except that every tenth runs for ten minutes.
 fn arrivals(cores: u32) -> Arrivals {
     let memory_gib = 8 * cores;
     let mut csv = "arrival_s,batch,vcpus,mem_gib,duration_s,censored\n".to_owned();
@@ -45,7 +45,7 @@ fn near(one: f64, other: f64) -> bool {
 #[test]
 fn a_small_workload_has_the_figures_that_it_must_have() {
     let figures = served(&trace(SWF, LWF), "plain");
-    // The second reservation would need 172 hosts together with the first.
+    // Together, the reservations would need 172 hosts.
     let asked = 72.0 * 0.5 + 100.0 * 0.5;
     let reservations =
         Share { requests: 2, accepted: 1, failed: 0, asked_node_hours: asked, accepted_node_hours: 36.0 };
@@ -54,17 +54,18 @@ fn a_small_workload_has_the_figures_that_it_must_have() {
     let batch = figures.best_effort;
     assert_eq!((batch.requests, batch.accepted, batch.failed), (2, 2, 0));
     assert!(near(batch.asked_node_hours, 144.0 + 100.0 * 50.0 / 60.0));
-    // Each asks for a minute more.
+    // Each requests an extra minute.
     assert!(near(batch.accepted_node_hours, (144.0 * 61.0 + 100.0 * 51.0) / 60.0));
-    // Hosts are handed over by three calls and three looks.
+    // A handover takes three calls and three looks.
     assert_eq!((figures.late_starts, figures.longest_handover_s), (0, 0.75));
-    // The second job waits for the first, which gives its hosts back by two calls and looks; the first for nobody.
+    // The second job waits for the first, whose hosts are released by two calls and looks. The first waits
+    // only for its handover.
     let second = 1800.75 + 1.05 - 60.0;
     let waiting = Spread { mean: f64::midpoint(0.75, second), median: 0.75, p95: second, most: second };
     assert!(near(figures.waiting_s.mean, waiting.mean), "{figures:#?}");
     assert_eq!((figures.waiting_s.median, figures.waiting_s.most), (0.75, second));
     assert!(near(figures.slowdown.most, (second + 3000.0) / 3000.0));
-    // The reservation ends at its date, the jobs when they are done.
+    // The reservation ends at its date, the jobs when they finish.
     let leased = 144.0 * 1800.0 + 100.0 * 3000.0 + 72.0 * 1799.25;
     assert_eq!(figures.makespan_s, 9000.3);
     let all = 144.0 * figures.makespan_s;
@@ -76,16 +77,16 @@ fn a_small_workload_has_the_figures_that_it_must_have() {
 #[test]
 fn who_is_refused_accepts_an_offer_that_comes_near() {
     let figures = served(&trace(SWF, LWF), "offers");
-    // Half an hour later, which is as long as it is.
+    // Half an hour later, which is also its length.
     assert_eq!(figures.answers, Answers { as_asked: 1, later: 1, ..Answers::default() });
     assert_eq!((figures.reservations.accepted, figures.late_starts), (2, 0));
     assert!(near(figures.reservations.accepted_node_hours, 36.0 + 50.0));
-    // Three quarters of an hour later would be too late, and 72 of 100 hosts are enough.
+    // Three quarters of an hour would be too late, but 72 of 100 hosts are enough.
     let longer = LWF.replacen("1800 1800 72", "2700 2700 72", 1);
     let figures = served(&trace(SWF, &longer), "offers");
     assert_eq!(figures.answers, Answers { as_asked: 1, fewer_hosts: 1, ..Answers::default() });
     assert!(near(figures.reservations.accepted_node_hours, 54.0 + 36.0));
-    // Less than half of it is not.
+    // Less than half of the hosts isn't enough.
     let wide = longer.replacen("2700 2700 72", "2700 2700 104", 1);
     let figures = served(&trace(SWF, &wide), "offers");
     assert_eq!(figures.answers, Answers { as_asked: 1, refused: 1, ..Answers::default() });
@@ -102,13 +103,13 @@ fn a_reservation_that_waits_is_served_when_a_job_is_done_before_its_time() {
 
 #[test]
 fn a_reservation_that_is_late_is_seen() {
-    // Every call takes half a minute, so that handing over takes more than one.
+    // Every call takes half a minute, so a handover takes more than a minute.
     let timing = Timing { call: Between::secs(30, 30), ..Pace::default().timing };
     let slow = Pace { timing, ..Pace::default() };
     let figures = replay(&trace("", LWF), &Arrivals::default(), &Variant::ALL[0], &slow, 1).expect("figures");
     assert_eq!(figures.late_starts, 1, "{figures:#?}");
     assert!(figures.longest_handover_s > 60.0);
-    // And so is one that never starts: it is over before that.
+    // A reservation that is over before its handover never starts, which counts as late too.
     let short = LWF.replace("1800 1800", "60 60");
     let figures =
         replay(&trace("", &short), &Arrivals::default(), &Variant::ALL[0], &slow, 1).expect("figures");
@@ -122,14 +123,14 @@ fn what_saving_power_saves_is_what_machines_draw_less_and_nobody_is_late() {
     assert_eq!((saving.late_starts, saving.reservations), (0, plain.reservations));
     assert_eq!(saving.makespan_s, plain.makespan_s);
     assert!(saving.switched_off > 100 && saving.saved_kwh > 50.0, "{saving:#?}");
-    // The service counts from call to call, which take a part of a second.
+    // The service measures from call to call, and each call takes a fraction of a second.
     let less = plain.used_kwh - saving.used_kwh;
     assert!((less / saving.saved_kwh - 1.0).abs() < 1e-4, "{less} {saving:#?}");
 }
 
 #[test]
 fn a_hunt_moves_guests_away_that_are_in_the_way_of_a_job() {
-    // Twelve hours later guests are on more hosts than the job can do without.
+    // After twelve hours, guests are on more hosts than the job can spare.
     let late = "1 43200 0 600 -1 -1 -1 136 3600 -1 1 -1 -1 -1 -1 -1 -1 -1\n";
     let (beside, hunting) = (served(&trace(late, LWF), "guests"), served(&trace(late, LWF), "hunts"));
     assert_eq!(beside.guests, hunting.guests);
@@ -137,7 +138,7 @@ fn a_hunt_moves_guests_away_that_are_in_the_way_of_a_job() {
     assert_eq!((beside.best_effort.accepted, beside.hunts), (0, 0), "{beside:#?}");
     assert_eq!((hunting.best_effort.accepted, hunting.best_effort.failed, hunting.hunts), (1, 0, 1));
     assert!(hunting.guests_moved > 0, "{hunting:#?}");
-    // Reservations have hosts where no guest is.
+    // Reservations have hosts without guests.
     assert_eq!((hunting.late_starts, hunting.reservations), (0, beside.reservations));
 }
 
@@ -151,12 +152,14 @@ fn preemptible_instances_fill_gaps_and_nobody_is_late_for_them() {
     assert!(fill.done > 0 && fill.core_hours > fill.lost_core_hours, "{fill:#?}");
     assert!(fill.utilisation > filled.utilisation, "{filled:#?}");
     assert_eq!(plain.fill, Fill::default());
-    // They are on as few machines as come in ten hours; the reservation is for half of all.
+    // Instances occupy only as many machines as arrive in ten hours, so a reservation of half of all hosts
+    // avoids them. One of all hosts can't.
     let wide = later.replace(" 72 ", " 144 ");
     let everywhere = served(&trace(SWF, &wide), "fill");
     assert_eq!((everywhere.late_starts, everywhere.reservations.accepted), (0, 1));
     assert!(everywhere.fill.preempted > 10 && everywhere.fill.lost_core_hours > 100.0, "{everywhere:#?}");
-    // One that is made while they run needs hosts of some of them, and there is room beside the others.
+    // A reservation made while instances run needs some of their hosts. The remaining hosts have capacity for
+    // the instances that have to move.
     let late = trace(SWF, "30000 36000 1800 1800 124 1 1024 0 'NONE.img' 600\n");
     let half = arrivals(4);
     let (leaving, moving) = (served_beside(&late, "fill", &half), served_beside(&late, "move", &half));

@@ -1,125 +1,105 @@
-//! Recorded workloads: which jobs came when, how many hosts they wanted and for how long.
+//! Recorded workloads: the submission time, number of hosts and duration of jobs.
 //!
-//! Two formats are read. `.swf` is the Standard Workload Format of batch systems: 18 fields, of which here the number
-//! of processors that a job asks for counts hosts. `.lwf` is that of a simulator of leases: ten fields, and a start
-//! that is later than the submission makes an advance reservation. Both are text, one job in a line; what is wrong is
-//! said with the line's number.
+//! Two formats are read. `.swf` is the Standard Workload Format of batch systems with 18 fields; here, the
+//! requested number of processors counts hosts. `.lwf` comes from a simulator of leases: ten fields, and a
+//! start after the submission makes an advance reservation. Both are text with one job per line. Errors give
+//! the line number.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// How many fields a line of each format has.
+/// Number of fields in a line of each format.
 const SWF_FIELDS: usize = 18;
 const LWF_FIELDS: usize = 10;
-/// Later than this, or longer, is no trace of anything: some three hundred years.
+/// Maximum time or duration, some three hundred years. Anything above isn't a trace.
 pub(super) const MOST_SECONDS: i64 = 10_000_000_000;
-/// More hosts than this nobody asks for.
+/// Maximum number of hosts of a job.
 const MOST_NODES: i64 = 1_000_000;
 
-/// When a job is to start.
+/// Start of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// As soon as it can: it is part of the best-effort stream.
+    /// As soon as possible: a best-effort job.
     WhenPossible,
-    /// At that second: it is an advance reservation.
+    /// At that second: an advance reservation.
     At(i64),
 }
 
-/// A job: a number of hosts for some time. Seconds are counted from the beginning of the trace.
+/// A number of hosts for some time. Seconds count from the beginning of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// When it is asked for.
+    /// Submission time.
     pub submit_s: i64,
-    /// When it is to start.
     pub start: Start,
-    /// For how long hosts are asked for; at least a second.
+    /// Requested duration; at least a second.
     pub asked_s: i64,
-    /// How long it really runs: its owner gives the hosts back then, if that is earlier.
+    /// Actual run time. If it's shorter than requested, the owner returns the hosts early.
     pub runs_s: i64,
-    /// How many hosts; at least one.
+    /// Number of hosts; at least one.
     pub nodes: u32,
 }
 
-/// Jobs in the order in which they are submitted.
+/// Jobs in order of submission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// The jobs.
     pub jobs: Vec<Job>,
-    /// Jobs of the record that never ran: they were cancelled while they waited.
+    /// Number of recorded jobs that never ran because they were canceled while they waited.
     pub cancelled: usize,
 }
 
-/// Why a text is no trace.
+/// A text isn't a valid trace.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {what}")]
 pub struct TraceError {
-    /// Which line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong with it.
     pub what: Wrong,
 }
 
-/// What is wrong with a line.
+/// Error in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Wrong {
-    /// It has another number of fields.
+    /// Wrong number of fields.
     #[error("{found} fields instead of {expected}")]
-    Fields {
-        /// As many as the format has.
-        expected: usize,
-        /// As many as it has.
-        found: usize,
-    },
-    /// A field is no whole number.
+    Fields { expected: usize, found: usize },
+    /// A field isn't a whole number.
     #[error("{field} is '{value}', which is no whole number")]
-    NoNumber {
-        /// Which field.
-        field: Field,
-        /// What is there.
-        value: String,
-    },
-    /// A field is no amount.
+    NoNumber { field: Field, value: String },
+    /// A field isn't an amount of GiB.
     #[error("{field} is '{value}', which is no amount of GiB")]
-    NoAmount {
-        /// Which field.
-        field: Field,
-        /// What is there.
-        value: String,
-    },
-    /// A number makes no sense.
+    NoAmount { field: Field, value: String },
+    /// A number is out of range.
     #[error("{field} is {value}, and has to be between {least} and {most}")]
     OutOfRange {
-        /// Which field.
         field: Field,
-        /// What is there.
         value: i64,
-        /// The least that it can be.
+        /// Minimum, inclusive.
         least: i64,
-        /// The most that it can be.
+        /// Maximum, inclusive.
         most: i64,
     },
 }
 
-/// A field that is looked at.
+/// A field of a trace or of arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// When a job was submitted.
+    /// Submission time.
     Submit,
-    /// When it is to start.
+    /// Requested start.
     Start,
-    /// For how long hosts are asked for.
+    /// Requested duration.
     Asked,
-    /// How long it ran.
+    /// Actual run time.
     Runs,
-    /// How many hosts.
+    /// Number of hosts.
     Nodes,
-    /// Which batch.
+    /// Batch number.
     Batch,
-    /// How many CPUs.
+    /// Number of CPUs.
     Cores,
-    /// How much memory.
+    /// Amount of memory.
     Memory,
 }
 
@@ -139,7 +119,7 @@ impl fmt::Display for Field {
 }
 
 impl Trace {
-    /// Reads a text in the Standard Workload Format. Comments begin with `;`.
+    /// Parses the Standard Workload Format. Comments begin with `;`.
     pub fn from_swf(text: &str) -> Result<Self, TraceError> {
         let mut trace = Self::default();
         for line in Line::all(text).filter(|line| !line.text.starts_with(';')) {
@@ -158,7 +138,7 @@ impl Trace {
         Ok(trace.in_order())
     }
 
-    /// Reads a text in the format of leases. Comments begin with `#`.
+    /// Parses the format of the lease simulator (`.lwf`). Comments begin with `#`.
     pub fn from_lwf(text: &str) -> Result<Self, TraceError> {
         let mut trace = Self::default();
         for line in Line::all(text).filter(|line| !line.text.starts_with('#')) {
@@ -174,8 +154,7 @@ impl Trace {
         Ok(trace.in_order())
     }
 
-    /// The same with the jobs of another one in between: of jobs that are submitted in the same second, ours come
-    /// first.
+    /// Merges the jobs of another trace. Jobs submitted in the same second keep this trace's first.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         self.jobs.extend(other.jobs);
@@ -183,7 +162,7 @@ impl Trace {
         self.in_order()
     }
 
-    /// The first so many jobs of it.
+    /// Keeps only the first `jobs` jobs.
     #[must_use]
     pub fn first(mut self, jobs: usize) -> Self {
         self.jobs.truncate(jobs);
@@ -196,7 +175,7 @@ impl Trace {
     }
 }
 
-/// A line that is not empty, and its number.
+/// A non-empty line with its number.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
     number: usize,
@@ -217,7 +196,7 @@ impl<'a> Line<'a> {
         self.counted(self.text.split_whitespace().collect(), expected)
     }
 
-    /// The same with another character between them.
+    /// Like [`Self::words`], split at a separator instead of white space.
     pub fn words_between(self, separator: char, expected: usize) -> Result<Vec<&'a str>, TraceError> {
         self.counted(self.text.split(separator).map(str::trim).collect(), expected)
     }

@@ -1,23 +1,22 @@
-//! Ways to serve a workload.
+//! Variants of serving a workload.
 
-/// What clients and the service do beside the plainest.
+/// Options of clients and the service, on top of the plain replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
-    /// Its name.
     pub name: &'static str,
-    /// Whoever is refused an advance reservation accepts an offer that comes near.
+    /// Clients that are refused an advance reservation accept an offer that comes close.
     pub offers: bool,
-    /// What is refused waits until it can be had, or its start is over.
+    /// Refused requests wait until capacity is free or their start has passed.
     pub waitlist: bool,
-    /// Hosts that nobody needs are switched off.
+    /// Unneeded hosts are switched off.
     pub power: bool,
-    /// Guests of others come and go on some hosts.
+    /// Guests of other tenants come and go on some hosts.
     pub guests: bool,
-    /// They are moved out of the way of best-effort leases.
+    /// Best-effort leases hunt: guests in their way are moved.
     pub hunts: bool,
     /// Preemptible instances fill the gaps.
     pub fill: bool,
-    /// They are moved to another gap instead of leaving, where there is one.
+    /// Preemptible instances move to another gap, if there is one, instead of leaving.
     pub moves: bool,
 }
 
@@ -33,7 +32,8 @@ impl Variant {
         moves: false,
     };
 
-    /// All of them. Those with guests have advance reservations on fewer hosts, so they compare with each other only.
+    /// All variants. Those with guests have advance reservations on fewer hosts, so they compare only with
+    /// each other.
     pub const ALL: [Self; 8] = [
         Self::PLAIN,
         Self { name: "offers", offers: true, ..Self::PLAIN },
@@ -45,7 +45,6 @@ impl Variant {
         Self { name: "move", fill: true, moves: true, ..Self::PLAIN },
     ];
 
-    /// That of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|variant| variant.name == name)
     }

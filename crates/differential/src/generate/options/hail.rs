@@ -5,11 +5,10 @@ use chores::random::Random;
 use super::{Drawn, NODE_FIELDS, node_names};
 use crate::generate::model::Cluster;
 
-/// Mistakes.
+/// Invalid options.
 pub(super) const WRONG: &[&str] =
     &["--nosuch", "-q", "--static-kvm-node-memory=x", "--mond=perhaps", "--ignore"];
 
-/// Draws them.
 pub(super) fn draw(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     if random.chance(30) {
         drawn.add(["--no-capacity-checks"]);
@@ -34,7 +33,7 @@ pub(super) fn draw(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     }
     if random.chance(5) {
         drawn.add(["-v"]);
-        // The whole cluster's data.
+        // Dumps the whole cluster.
         if random.chance(50) {
             drawn.add(["-v"]);
         }

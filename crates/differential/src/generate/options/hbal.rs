@@ -5,11 +5,10 @@ use chores::random::Random;
 use super::{Drawn, NODE_FIELDS, instance_names, loads, node_name};
 use crate::generate::model::Cluster;
 
-/// Mistakes.
+/// Invalid options.
 pub(super) const WRONG: &[&str] =
     &["--nosuch", "--min-gain=x", "-l1.5", "--min", "--max-cpu=0", "-O", "--exec=1", "-Onosuch"];
 
-/// Draws them.
 pub(super) fn draw(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     let groups = cluster.groups.len();
     if groups > 1 && random.chance(92) || random.chance(8) {

@@ -5,7 +5,7 @@ use chores::random::Random;
 use super::{Drawn, instance_names, loads, node_name};
 use crate::generate::model::Cluster;
 
-/// Mistakes.
+/// Invalid options.
 pub(super) const WRONG: &[&str] = &[
     "--nosuch",
     "-t",
@@ -18,7 +18,6 @@ pub(super) const WRONG: &[&str] = &[
     "extra",
 ];
 
-/// Draws them.
 pub(super) fn draw(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     if random.chance(50) {
         drawn.add([random.pick(&[

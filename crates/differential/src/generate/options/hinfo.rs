@@ -5,11 +5,10 @@ use chores::random::Random;
 use super::{Drawn, NODE_FIELDS, loads, node_name};
 use crate::generate::model::Cluster;
 
-/// Mistakes.
+/// Invalid options.
 pub(super) const WRONG: &[&str] =
     &["--nosuch", "-t", "--mond=perhaps", "--static-kvm-node-memory=x", "--print", "-Onosuch", "-U", "extra"];
 
-/// Draws them.
 pub(super) fn draw(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     for _ in 0..random.weighted(&[(25, 0), (40, 1), (25, 2), (10, 3)]) {
         drawn.add(["-v"]);
@@ -37,7 +36,7 @@ pub(super) fn draw(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
         loads::mond(random, cluster, drawn);
     }
     if random.chance(8) {
-        // The text format knows no hypervisor, so this changes nothing.
+        // The text format has no hypervisor, so this changes nothing.
         drawn.add(["--static-kvm-node-memory", random.pick(&["0", "-1", "4096"])]);
     }
 }

@@ -5,7 +5,7 @@ use chores::random::Random;
 use super::{Drawn, node_name};
 use crate::generate::model::Cluster;
 
-/// Mistakes.
+/// Invalid options.
 pub(super) const WRONG: &[&str] = &[
     "--nosuch",
     "-p",
@@ -17,7 +17,6 @@ pub(super) const WRONG: &[&str] = &[
     "--static-kvm-node-memory=x",
 ];
 
-/// Draws them.
 pub(super) fn draw(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     nodes(random, cluster, drawn);
     for (percent, option) in [
@@ -33,7 +32,7 @@ pub(super) fn draw(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     output(random, drawn);
 }
 
-/// Which nodes are to be rebooted.
+/// Options that select the nodes to reboot.
 fn nodes(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     let has_master = cluster.nodes.iter().any(|node| node.role == 'M');
     if random.chance(if has_master { 15 } else { 85 }) {

@@ -5,10 +5,9 @@ use chores::random::Random;
 use super::{Drawn, NODE_FIELDS};
 use crate::generate::model::Cluster;
 
-/// Mistakes.
+/// Invalid options.
 pub(super) const WRONG: &[&str] = &["--nosuch", "--static-kvm-node-memory=x", "-d", "--output-dir=nosuch"];
 
-/// Draws them.
 pub(super) fn draw(random: &mut Random, _cluster: &Cluster, drawn: &mut Drawn) {
     if random.chance(40) {
         drawn.add([random.pick(&NODE_FIELDS)]);
@@ -30,7 +29,7 @@ pub(super) fn draw(random: &mut Random, _cluster: &Cluster, drawn: &mut Drawn) {
         drawn.add(["-d."]);
     }
     if random.chance(8) {
-        // another cluster, that cannot be read
+        // another cluster, which can't be read
         drawn.add(["file://nosuch"]);
     }
 }

@@ -5,7 +5,7 @@ use chores::random::Random;
 use super::{Drawn, NODE_FIELDS, node_name};
 use crate::generate::model::Cluster;
 
-/// Mistakes.
+/// Invalid options.
 pub(super) const WRONG: &[&str] = &[
     "--nosuch",
     "-t",
@@ -19,7 +19,6 @@ pub(super) const WRONG: &[&str] = &[
     "-l1.5",
 ];
 
-/// Draws them.
 pub(super) fn draw(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     if random.chance(15) {
         simulate(random, drawn);
@@ -53,7 +52,7 @@ fn simulate(random: &mut Random, drawn: &mut Drawn) {
     }
 }
 
-/// What to place: large for the nodes, so that the reference ends.
+/// Instances to place. They are large relative to nodes, so that the reference finishes in time.
 fn shapes(random: &mut Random, drawn: &mut Drawn) {
     if random.chance(92) {
         let template = random.weighted(&[

@@ -5,10 +5,9 @@ use chores::random::Random;
 use super::Drawn;
 use crate::generate::model::Cluster;
 
-/// Mistakes.
+/// Invalid options.
 pub(super) const WRONG: &[&str] = &["--nosuch", "-t", "--minimal-resources=x", "-q", "-O", "extra", "-X"];
 
-/// Draws them.
 pub(super) fn draw(random: &mut Random, _cluster: &Cluster, drawn: &mut Drawn) {
     let factors = ["0", "0.5", "1", "4", "20", "60", "120", "1e30"];
     if random.chance(40) {

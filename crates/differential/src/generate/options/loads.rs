@@ -1,4 +1,4 @@
-//! Files of utilisation and of measured loads, with the options that name them.
+//! Files of utilization and of measured loads, with the options that name them.
 
 use chores::random::Random;
 
@@ -6,7 +6,7 @@ use super::Drawn;
 use crate::generate::model::Cluster;
 use crate::json::Json;
 
-/// Utilisation of instances (`-U`).
+/// Utilization of instances (`-U`).
 pub(super) fn utilisation(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     let figure = |random: &mut Random| -> String {
         match random.below(4) {
@@ -61,7 +61,7 @@ pub(super) fn mond(random: &mut Random, cluster: &Cluster, drawn: &mut Drawn) {
     if random.chance(90) {
         drawn.add(["--mond", "--mond-data", "mond.json"]);
     } else {
-        // without --mond the file has no effect
+        // without `--mond`, the file has no effect
         drawn.add(["--mond-data", "mond.json"]);
     }
 }

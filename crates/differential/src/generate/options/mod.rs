@@ -1,4 +1,5 @@
-//! Draws command lines: every option that changes what a program decides or prints. One module per program.
+//! Draws command lines with every option that affects a program's decisions or output. Each program has its
+//! own module.
 
 mod hail;
 mod hbal;
@@ -15,14 +16,13 @@ use chores::random::Random;
 use super::model::{Cluster, Program};
 use crate::json::Json;
 
-/// Options, each with its argument, and the files they need beside the cluster.
+/// Options, each with its argument, and the files that they need.
 #[derive(Debug, Default)]
 pub struct Drawn {
-    /// The options.
     pub options: Vec<Vec<String>>,
-    /// Lines of `-U`'s file.
+    /// Lines of the file for `-U`.
     pub utilisation: Vec<String>,
-    /// Content of `--mond-data`'s file.
+    /// Content of the file for `--mond-data`.
     pub mond: Option<Json>,
 }
 
@@ -50,7 +50,7 @@ const NODE_FIELDS: [&str; 12] = [
 /// Draws the options of one program.
 type Draw = fn(&mut Random, &Cluster, &mut Drawn);
 
-/// Options for a run of `program` on `cluster`.
+/// Draws options for a run of `program` on `cluster`. In 2 % of cases, an invalid one is added.
 pub fn draw(random: &mut Random, program: Program, cluster: &Cluster) -> Drawn {
     let mut drawn = Drawn::default();
     let (options, wrong): (Draw, &[&str]) = match program {
@@ -70,7 +70,7 @@ pub fn draw(random: &mut Random, program: Program, cluster: &Cluster) -> Drawn {
     drawn
 }
 
-/// The name of a node, whole or its first component.
+/// Name of a random node, whole or only its first component.
 fn node_name(random: &mut Random, cluster: &Cluster) -> Option<String> {
     if cluster.nodes.is_empty() {
         return None;
