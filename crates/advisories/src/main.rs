@@ -1,7 +1,7 @@
-//! `cargo xtask advisories`: whether a dependency has a fault that is known.
+//! `cargo xtask advisories`: looks up dependencies in a database of known faults.
 //!
-//! Known faults are in a database in the format of `RustSec`, a directory that whoever runs this names: it changes every
-//! day, so that fetching it here would make the outcome of a run depend on when it is made.
+//! The database is a directory in the format of `RustSec`, which the caller names. It changes every day: if
+//! it were fetched here, the outcome of a run would depend on its time.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,16 +16,16 @@ use rustsec::advisory::Informational;
 use rustsec::report::Settings;
 use rustsec::{Database, Lockfile, Report};
 
-/// Says where the database is.
+/// Variable with the path of the database.
 const VARIABLE: &str = "ALLOT_ADVISORY_DB";
-/// What was built from, each with its own versions of dependencies.
+/// All lock files of the repository, each with its own versions of dependencies.
 const LOCK_FILES: [&str; 3] = ["Cargo.lock", "exact/Cargo.lock", "fuzz/Cargo.lock"];
 
-/// Why nothing can be looked up.
+/// Reason for skipping the stage.
 const NO_DATABASE: &str =
     "no database of advisories is given: let ALLOT_ADVISORY_DB name a checkout of one in RustSec's format";
 
-/// The database that the environment names.
+/// The database that the environment names, if it does.
 fn database() -> Option<PathBuf> {
     std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
@@ -38,7 +38,7 @@ Usage: advisories [--database DIR]
 cargo xtask builds this program before it runs it.
 ";
 
-/// The stage of `cargo xtask test`.
+/// This program's only stage of `cargo xtask test`.
 const STAGES: [Stage<Outcome>; 1] = [("advisories", stage)];
 
 fn main() -> ExitCode {
@@ -55,7 +55,7 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
     check(&database)?.conclude("advisories")
 }
 
-/// Skipped where nobody names a database.
+/// Skipped if the environment names no database.
 fn stage(_: &Executable) -> Result<Outcome> {
     match database() {
         Some(database) => check(&database).map(Outcome::Counted),
@@ -63,7 +63,7 @@ fn stage(_: &Executable) -> Result<Outcome> {
     }
 }
 
-/// Looks up every dependency of every lock file.
+/// Looks up all dependencies in all lock files.
 fn check(database: &Path) -> Result<Tally> {
     let known = Known::read(database)?;
     let mut tally = Tally::default();
@@ -73,7 +73,7 @@ fn check(database: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
-/// What is known.
+/// A database of advisories.
 struct Known(Database);
 
 impl Known {
@@ -86,7 +86,7 @@ impl Known {
         Ok(Self(database))
     }
 
-    /// A fault, or code that can break memory safety, fails. That nobody maintains a crate any more is only said.
+    /// A vulnerability, or an unsound crate, fails. Unmaintained crates are only reported.
     fn look_up(&self, lock_file: &Path, tally: &mut Tally) -> Result<()> {
         let locked =
             Lockfile::load(lock_file).with_context(|| format!("cannot read {}", lock_file.display()))?;
@@ -130,10 +130,10 @@ mod tests {
 
     use super::*;
 
-    /// What our own lock file has, whichever version that is.
+    /// A package that our own lock file has, in any version.
     const PACKAGE: &str = "tokio";
 
-    /// A database with one advisory of that package. `lines` go to its head.
+    /// A database with one advisory for that package. `lines` are added to its header.
     fn planted(package: &str, lines: &str, patched: &str) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("crates").join(package);

@@ -1,7 +1,7 @@
-//! `cargo xtask bench calendar`: how long the calendar and what is free take to ask for, in a large fleet.
+//! `cargo xtask bench calendar`: response times of calendar and availability requests in a large fleet.
 //!
-//! The service and what asks it share the machine. Answers are compressed as for a browser, and are not unpacked here. With
-//! `--console` a browser draws the same calendar afterwards, and says what that took.
+//! The service and its client share the machine. Responses are compressed as for a browser, and aren't
+//! decompressed here. With `--console`, a browser then draws the same calendar and reports its times.
 
 use std::time::{Duration, Instant};
 
@@ -20,12 +20,11 @@ use serde_json::Value;
 use super::leases::cloud::Cloud;
 use super::leases::report::{Report, Row, Unit};
 
-/// What a question may take, in milliseconds at the 99th percentile.
+/// Maximum response time, in milliseconds at the 99th percentile.
 const WANTED: f64 = 20.0;
-/// The most pages that the whole calendar may have.
+/// Maximum number of pages of the whole calendar.
 const MOST_PAGES: usize = 1000;
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let hosts = arguments.value("--hosts", 2000)?;
     let leases = arguments.value("--leases", 20_000)?;
@@ -83,7 +82,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     report.conclude()
 }
 
-/// Draws the calendar of a service in a browser, and prints what that took.
+/// Draws a service's calendar in a browser, and prints the times.
 fn draw(ours: &Executable, url: &str) -> Result<()> {
     console::prepare()?;
     console::install()?;
@@ -99,7 +98,7 @@ fn free(start: jiff::Timestamp, end: jiff::Timestamp, more: &str) -> String {
     format!("/v1/availability?start={start}&end={end}{more}")
 }
 
-/// A quarter of the hosts.
+/// Filter that a quarter of the hosts match.
 fn of_a_kind() -> String {
     "&resource_properties=[%22==%22,%22$capability2%22,%221%22]".to_owned()
 }
@@ -120,7 +119,7 @@ fn measured(caller: &Caller, name: &str, path: &str, samples: usize) -> Result<R
     Row::of(name, times)
 }
 
-/// Asks for the calendar page by page; how many there are, and how long together.
+/// Reads the calendar page by page. Returns the number of pages and their total size in bytes.
 fn whole(caller: &Caller, path: &str) -> Result<(usize, usize)> {
     let (mut bytes, mut marker) = (0, String::new());
     for page in 1..=MOST_PAGES {

@@ -1,5 +1,6 @@
-//! `cargo xtask bench hunts` and `refusals`: answers judged by an exact solver, in the crate `exact`, which nothing else
-//! builds: its solver takes minutes to build, and a compiler of C++ beside cmake and libclang.
+//! `cargo xtask bench hunts` and `refusals`: compares answers with those of an exact solver, in the crate
+//! `exact`. Nothing else builds that crate: its solver takes minutes to build, and needs a C++ compiler,
+//! cmake and libclang.
 
 use std::process::Command;
 
@@ -8,17 +9,19 @@ use chores::arguments::Arguments;
 use chores::places::{cargo, need_libclang, need_program, root};
 use chores::run::{must_run, output_of};
 
-/// Refusals that are judged by default.
+/// Default number of refusals to check.
 const REFUSALS: u64 = 2000;
 
-/// Plans of hunts beside the cheapest ones: so many pools of each size and fill level.
+/// Compares migration plans with the cheapest ones. The number of pools of each size and fill level can be
+/// given.
 pub fn hunts(mut arguments: Arguments) -> Result<()> {
     let cases = arguments.word();
     arguments.finish()?;
     judge("hunts", cases)
 }
 
-/// Refused requests for whole hosts, which moves of leases that wait might have made room for.
+/// Checks refused requests for whole hosts that could have been accepted if waiting leases had been moved to
+/// other hosts.
 pub fn refusals(mut arguments: Arguments) -> Result<()> {
     let seed = arguments.text("--seed")?.map_or_else(seed_of_commit, Ok)?;
     let count = arguments.word().unwrap_or_else(|| REFUSALS.to_string());
@@ -26,7 +29,7 @@ pub fn refusals(mut arguments: Arguments) -> Result<()> {
     judge("refusals", [count, seed])
 }
 
-/// The first seed that the commit of the working copy chooses.
+/// First seed, derived from the commit of the working copy.
 fn seed_of_commit() -> Result<String> {
     let hash = output_of(Command::new("git").current_dir(root()).args(["rev-parse", "HEAD"]))?;
     let number = hash.get(..8).and_then(|digits| u64::from_str_radix(digits, 16).ok());

@@ -1,7 +1,8 @@
-//! `cargo xtask bench fill`: what preemptible instances make of the gaps between leases.
+//! `cargo xtask bench fill`: use of the gaps between leases by preemptible instances.
 //!
-//! Arrivals of virtual machines at a public cloud are asked for as preemptible instances beside a workload of leases, and
-//! the crate `simulation` replays both, without them and with them. The traces are in the reference material.
+//! Arrivals of virtual machines at a public cloud become requests for preemptible instances next to a
+//! workload of leases. The crate `simulation` replays the leases without and with them. The traces are in the
+//! reference material.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -15,14 +16,15 @@ use serde_json::Value;
 
 use super::workload::{TRACES, USUAL, conclude, released, replay};
 
-/// Where the arrivals are, in the reference material, and what makes a table of them.
+/// Directory of the arrivals in the reference material, and the files that are converted to one table.
 const ARRIVALS: &str = "data/azure-v1";
 const BATCHES: &str = "v1.dev.txt.xz";
 const LIFETIMES: &str = "v1.dev.c2100000.txt.xz";
-/// A public cloud is larger than the machine that the leases are of: every so-many-th batch comes.
+/// Only every 40th batch is replayed, because a public cloud is larger than the machine that the leases are
+/// from.
 const EVERY: u32 = 40;
 
-/// What is replayed, and how.
+/// Traces to replay, and options of the replay.
 #[derive(Debug)]
 struct Options {
     traces: Vec<String>,
@@ -30,7 +32,6 @@ struct Options {
     limit: Option<String>,
 }
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let usual = || USUAL.iter().map(|name| (*name).to_owned()).collect();
     let options = Options {
@@ -96,12 +97,12 @@ fn heading() -> String {
     )
 }
 
-/// A row of the table.
+/// Formats a row of the table.
 fn line(row: &Value) -> Result<String> {
     let figures = &row["figures"];
     let number = |at: &Value| at.as_f64().context("a figure is missing");
     let fill = &figures["fill"];
-    // Without them nobody says so.
+    // Without preemptible instances, `fill` has no utilization of its own.
     let leased = number(&figures["utilisation"])?;
     let together = number(&fill["utilisation"])?.max(leased);
     Ok(format!(

@@ -1,4 +1,5 @@
-//! `cargo xtask bench instructions`: a guard against becoming slower that does not depend on the machine's load.
+//! `cargo xtask bench instructions`: detects slowdowns by counting instructions, which doesn't depend on the
+//! machine's load.
 
 use std::fmt::Write;
 use std::fs;
@@ -12,23 +13,23 @@ use chores::run::{Executable, write};
 use chores::tally::{Tally, report_failure};
 use differential::generate::{message, ordinary, text};
 
-/// How far a count may be from the recorded one, percent. Generous: compilers differ, and so do processors.
+/// Maximum difference from the recorded count, in percent. Generous, because compilers and processors differ.
 ///
-/// Of 21 million instructions of the first run 0.7 are `memcpy`'s and 0.15 `memcmp`'s: the C library takes another
-/// variant of them on each processor, some with `rep movsb`, of which callgrind counts every repetition. To hide
-/// AVX2 and ERMS (`GLIBC_TUNABLES=glibc.cpu.hwcaps=...`) changes that run by 0.2 million, 1 %. Another 1.7 million are
-/// the loader's, which relocates more the larger the whole program is: 2 % for a quarter more of it. What the engine
-/// does itself is the same everywhere, and a real regression shows as more than all this.
+/// The first run has 21 million instructions. Of these, 0.7 million are in `memcpy` and 0.15 million in
+/// `memcmp`: the C library picks their variant by processor, and some use `rep movsb`, of which callgrind
+/// counts every repetition. Hiding AVX2 and ERMS (`GLIBC_TUNABLES=glibc.cpu.hwcaps=...`) changes that run by
+/// 0.2 million, 1 %. Another 1.7 million are in the loader, which relocates more in a larger program: 2 %
+/// more if the program grows by a quarter. The engine's own instructions are the same everywhere, and a real
+/// regression exceeds all of this.
 const TOLERANCE: f64 = 10.0;
 
-/// The fixed runs: name, program, nodes, arguments.
+/// Fixed runs: name, program, number of nodes, arguments.
 const RUNS: [(&str, &str, usize, &str); 3] = [
     ("hail-relocate-200", "hail", 200, "relocate.json"),
     ("hail-allocate-100", "hail", 100, "allocate.json"),
     ("hbal-3-moves-40", "hbal", 40, "-t cluster.data -l 3"),
 ];
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let bless = arguments.switch("--bless");
     let ours = arguments.text("--ours")?.map(Executable::new);
@@ -54,7 +55,7 @@ fn record(ours: &Executable) -> Result<()> {
     write(&baseline(), content.as_bytes())
 }
 
-/// Counts and compares with the recorded counts.
+/// Counts instructions, and compares them with the recorded counts.
 pub fn check(ours: &Executable) -> Result<Tally> {
     let path = baseline();
     let recorded = fs::read_to_string(&path).with_context(|| {
@@ -88,7 +89,7 @@ fn lookup(recorded: &str, name: &str) -> Option<u64> {
     lines.find_map(|line| line.split_once(" = ").filter(|(key, _)| *key == name)?.1.parse().ok())
 }
 
-/// Instructions of one run.
+/// Number of instructions of one run.
 fn count(ours: &Executable, program: &str, nodes: usize, arguments: &str) -> Result<u64> {
     places::need_program("valgrind", "valgrind")?;
     let directory = tempfile::tempdir()?;
@@ -97,7 +98,7 @@ fn count(ours: &Executable, program: &str, nodes: usize, arguments: &str) -> Res
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(inner.get_program());
     command.args(inner.get_args()).args(arguments.split(' ')).current_dir(directory.path());
-    // Several threads wait for each other, and waiting is instructions too.
+    // Threads that wait for each other execute instructions too.
     command.env("RAYON_NUM_THREADS", "1").env_remove("HTOOLS");
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     let report = String::from_utf8_lossy(&output.stderr).into_owned();

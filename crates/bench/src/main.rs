@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what the programs cost, and how good their answers are.
+//! `cargo xtask bench`: cost of the programs, and quality of their answers.
 
 mod calendar;
 mod exact;
@@ -28,7 +28,7 @@ Usage: bench WHAT [OPTIONS]
 cargo xtask --help has all that can be measured, and cargo xtask builds this program before it runs it.
 ";
 
-/// Those that are a stage of `cargo xtask test`.
+/// Benches that are stages of `cargo xtask test`.
 const STAGES: [Stage<Tally>; 1] = [("instructions", instructions::check)];
 
 fn main() -> ExitCode {

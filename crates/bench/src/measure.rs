@@ -1,4 +1,4 @@
-//! One measured run: processor seconds and peak memory of a child process.
+//! Measures one run: processor time and peak memory of a child process.
 
 use std::fs;
 use std::path::Path;
@@ -7,22 +7,20 @@ use anyhow::{Context, Result, bail};
 use chores::places;
 use chores::run::{Executable, output_of};
 
-/// What a run cost, and what it printed.
+/// Cost of a run, and its output.
 #[derive(Clone, Debug)]
 pub struct Cost {
-    /// Processor seconds, user and system.
+    /// Processor time in seconds, user and system.
     pub seconds: f64,
-    /// Elapsed seconds.
+    /// Elapsed time in seconds.
     pub elapsed: f64,
-    /// Peak resident memory, MiB.
+    /// Peak resident memory, in MiB.
     pub memory: f64,
-    /// Exit status.
     pub status: Option<i32>,
-    /// Standard output.
     pub stdout: Vec<u8>,
 }
 
-/// Runs a program in a directory under `time`, which reports the child's resources without `unsafe`.
+/// Runs a program in a directory under `time`, which reports a child's resources without `unsafe` code here.
 pub fn measure(
     executable: &Executable,
     program: &str,
@@ -42,7 +40,7 @@ pub fn measure(
     }
     let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     let text = fs::read_to_string(&report).with_context(|| format!("cannot read {}", report.display()))?;
-    // A failing program adds a line before the figures.
+    // If the program fails, a line precedes the figures.
     let figures: Vec<f64> =
         text.lines().last().unwrap_or_default().split(' ').filter_map(|f| f.parse().ok()).collect();
     let [user, system, elapsed, kib] = figures[..] else { bail!("time printed '{text}'") };
@@ -55,7 +53,7 @@ pub fn measure(
     })
 }
 
-/// The cheapest of three runs, or the first if that took long.
+/// The cheapest of three runs, or the first if it took 2 seconds or longer.
 pub fn best(executable: &Executable, program: &str, arguments: &[String], directory: &Path) -> Result<Cost> {
     let mut best = measure(executable, program, arguments, directory)?;
     for _ in 0..2 {
@@ -69,7 +67,7 @@ pub fn best(executable: &Executable, program: &str, arguments: &[String], direct
     Ok(best)
 }
 
-/// Writes a cluster with the reference material's generator; returns the prefix of its files.
+/// Writes a cluster to `directory` with the reference material's generator.
 pub fn generate(directory: &Path, arguments: &[&str]) -> Result<()> {
     let Some(shared) = places::shared() else {
         bail!("the clusters measured come from ../shared (or $ALLOT_SHARED), which is not there");

@@ -1,4 +1,5 @@
-//! `cargo xtask bench placement`: time and memory beside the reference's, with equal output.
+//! `cargo xtask bench placement`: time and memory compared with the reference, which must have the same
+//! output.
 
 use std::path::Path;
 
@@ -10,17 +11,17 @@ use differential::known;
 
 use super::measure::{Cost, best, generate, measure};
 
-/// One line of the table.
+/// A row of the table.
 struct Row {
     name: &'static str,
     program: &'static str,
     /// Arguments; `C` stands for the prefix of the cluster's files.
     arguments: &'static str,
-    /// Options of the generator beside the ones all rows share.
+    /// Options of the generator, in addition to those that all rows share.
     cluster: &'static str,
-    /// How the reference takes part.
+    /// Speed of the reference.
     reference: Reference,
-    /// What is wanted.
+    /// Limit of our cost.
     wanted: Wanted,
 }
 
@@ -28,7 +29,7 @@ struct Row {
 enum Reference {
     /// Takes less than 20 s.
     Fast,
-    /// Takes longer: left out with `--quick`.
+    /// Takes longer: skipped with `--quick`.
     Slow,
     /// Takes hours: never run.
     Never,
@@ -36,11 +37,11 @@ enum Reference {
 
 #[derive(Clone, Copy)]
 enum Wanted {
-    /// At least that many times cheaper.
+    /// At least this many times cheaper than the reference.
     Ratio(f64),
-    /// At most that many seconds elapsed.
+    /// Maximum elapsed time, in seconds.
     Seconds(f64),
-    /// At most that many times the processor time of merely reading the same cluster's request.
+    /// Maximum multiple of the processor time that only reading the same cluster's request takes.
     Reading(f64),
 }
 
@@ -242,7 +243,6 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let quick = arguments.switch("--quick");
     let only = arguments.text("--only")?.unwrap_or_default();
@@ -272,7 +272,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Measures and prints a row; whether it is as wanted.
+/// Measures and prints a row. Returns whether it is within its limit.
 fn measure_row(row: &Row, ours: &Executable, reference: &Executable) -> Result<bool> {
     let directory = tempfile::tempdir()?;
     let mut words = vec!["--out", "C"];
@@ -294,7 +294,7 @@ fn measure_row(row: &Row, ours: &Executable, reference: &Executable) -> Result<b
     } else if mine.status != Some(0) {
         bail!("{}: exit status {:?}", row.name, mine.status);
     }
-    // Figures below the clock's resolution would make infinite ratios.
+    // Times below the clock's resolution would give infinite ratios.
     let ratio = theirs.as_ref().map(|t| t.seconds / mine.seconds.max(0.01));
     let (wanted, good) = judge(row, &mine, ratio, ours, directory.path())?;
     let (seconds, memory) = theirs.map_or(("-".to_owned(), "-".to_owned()), |t| {
@@ -322,7 +322,7 @@ fn judge(
         Wanted::Ratio(least) => (format!("{least} x"), ratio.is_some_and(|r| r >= least)),
         Wanted::Seconds(most) => (format!("{most} s"), mine.elapsed <= most),
         Wanted::Reading(most) => {
-            // An unknown type of request is refused once everything is read.
+            // An unknown request type is rejected after everything has been read.
             let reading = best(ours, "hail", &["C.bogus.json".to_owned()], directory)?;
             let text = format!("{most} x reading ({:.2} s)", reading.seconds);
             (text, mine.seconds <= most * reading.seconds.max(0.01))

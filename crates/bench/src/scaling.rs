@@ -1,4 +1,4 @@
-//! `cargo xtask bench scaling`: how the first move of a balancing run grows with the cluster.
+//! `cargo xtask bench scaling`: cost of the first move of a balancing run, by size of the cluster.
 
 use anyhow::Result;
 use chores::arguments::Arguments;
@@ -6,7 +6,6 @@ use chores::places;
 
 use super::measure::{best, generate};
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let full = arguments.switch("--full");
     arguments.finish()?;

@@ -1,8 +1,8 @@
-//! `cargo xtask bench workload`: how well the leasing service serves a workload that a real machine had.
+//! `cargo xtask bench workload`: how well the leasing service serves the recorded workload of a real machine.
 //!
-//! Advance reservations are injected into a stream of best-effort jobs, and the crate `simulation` replays both, once
-//! for each of its variants: without anything else, with offers, with the waitlist, saving power, and beside guests of
-//! others with and without hunts. The traces are in the reference material.
+//! Advance reservations are injected into a stream of best-effort jobs. The crate `simulation` replays both,
+//! once per variant: without extras, with offers, with the waitlist, with power saving, and next to other
+//! tenants' guests without and with hunts. The traces are in the reference material.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use chores::places::{self, cargo};
 use chores::run::{must_run, output_of};
 use serde_json::{Value, json};
 
-/// Where the traces are, in the reference material.
+/// Path of the traces in the reference material.
 pub(super) const TRACES: &str = "data/haizea/blue.tar.xz";
-/// Which are replayed unless others are named: how long, and what is injected.
+/// Traces to replay by default: length of the stream, and the injected reservations.
 pub(super) const USUAL: [&str; 3] = [
     "15days/work_10-dur_2h-size_2medium",
     "15days/work_30-dur_2h-size_2medium",
     "30days/work_15-dur_2h-size_2medium",
 ];
-/// As `simulation` calls them.
+/// The names that `simulation` uses.
 const VARIANTS: [&str; 6] = ["plain", "offers", "waitlist", "power", "guests", "hunts"];
 
-/// What is replayed, and how.
+/// Traces to replay, and options of the replay.
 #[derive(Debug)]
 struct Options {
     traces: Vec<String>,
@@ -35,7 +35,6 @@ struct Options {
     seed: String,
 }
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let options = Options {
@@ -76,13 +75,13 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     conclude(&rows)
 }
 
-/// Builds the simulation as fast as it gets.
+/// Builds the simulation with optimizations.
 pub(super) fn released() -> Result<PathBuf> {
     must_run(cargo().args(["build", "--quiet", "--release", "--package", "simulation"]))?;
     Ok(places::target().join("release/simulation"))
 }
 
-/// Replays the first jobs of a trace in one way, with more arguments to the simulation.
+/// Replays the first jobs of a trace with one variant, passing `more` arguments to the simulation.
 pub(super) fn replay(
     simulation: &Path,
     (traces, trace): (&Path, &str),
@@ -125,7 +124,7 @@ fn heading() -> String {
     )
 }
 
-/// A row of the table.
+/// Formats a row of the table.
 fn line(row: &Value) -> Result<String> {
     let figures = &row["figures"];
     let number = |at: &Value| at.as_f64().context("a figure is missing");
@@ -158,7 +157,7 @@ fn line(row: &Value) -> Result<String> {
     ))
 }
 
-/// An error if a reservation was late anywhere: whoever was promised a start has it.
+/// Fails if any reservation started late: an accepted start time must be met.
 pub(super) fn conclude(rows: &[Value]) -> Result<()> {
     let late = |row: &&Value| row["figures"]["late_starts"].as_u64() != Some(0);
     let late: Vec<String> = rows

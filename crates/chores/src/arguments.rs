@@ -1,17 +1,17 @@
-//! Command lines of the chores: options in any order, and nothing left over.
+//! Command lines of chores: options in any order, and an error for leftovers.
 
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 
-/// The arguments not yet taken.
+/// The arguments that haven't been taken yet.
 #[derive(Debug)]
 pub struct Arguments {
     left: Vec<String>,
 }
 
 impl Arguments {
-    /// Arguments after the name of the chore.
+    /// `words` are the arguments after the program's name.
     pub fn new(words: impl IntoIterator<Item = String>) -> Self {
         Self { left: words.into_iter().collect() }
     }
@@ -53,12 +53,12 @@ impl Arguments {
         Some(self.left.remove(at))
     }
 
-    /// All that is left, for the program that a chore is handed to.
+    /// All remaining arguments, for the program that runs the chore.
     pub fn rest(self) -> Vec<String> {
         self.left
     }
 
-    /// An error if anything was not understood.
+    /// Fails if any argument is left.
     pub fn finish(self) -> Result<()> {
         match self.left.first() {
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! Named checks: each says in one sentence what holds, and is counted.
+//! Named checks: each has a sentence that states what must hold, and is counted.
 
 use anyhow::Result;
 
@@ -12,12 +12,12 @@ pub struct Cases {
 }
 
 impl Cases {
-    /// No checks yet.
     pub fn new(stage: impl Into<String>) -> Self {
         Self { stage: stage.into(), tally: Tally::default() }
     }
 
-    /// Makes a check; says which and why if it fails. What it found is for later ones, which fail without it.
+    /// Runs a check. If it fails, prints its sentence and the error, and returns `None`. The result of a
+    /// passed check is for later checks, which can't run without it.
     pub fn check<T>(&mut self, sentence: &str, check: impl FnOnce() -> Result<T>) -> Option<T> {
         let found = check();
         self.tally.count(found.is_ok());
@@ -33,7 +33,7 @@ impl Cases {
         }
     }
 
-    /// How many held.
+    /// Counts of the checks so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }

@@ -1,5 +1,5 @@
-//! The web console: built into `console/dist`, from where the build of the service takes it, and its scripts, which run
-//! beside a service.
+//! The web console: its build into `console/dist`, from where the service's build takes it, and its scripts,
+//! which run next to a service.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,20 +11,20 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::places::{need_program, root, target};
 use crate::run::{Executable, must_run, output_of};
 
-/// The oldest major version of Node.js that the tools run on: Debian 12 has it.
+/// Oldest major version of Node.js that the tools support: the one in Debian 12.
 const OLDEST_NODE: u32 = 18;
 
-/// What the console is built from; a change of anything else builds nothing.
+/// Sources of the console. Other changes don't trigger a build.
 const SOURCES: [&str; 6] =
     ["src", "index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts"];
 
-/// Where it is in the checkout.
+/// The console's directory in the checkout.
 pub fn directory() -> PathBuf {
     root().join("console")
 }
 
-/// Builds the console, unless what is there was built from the same. Installs Node.js if it is missing and that is
-/// possible here.
+/// Builds the console unless it was already built from the same sources. Installs Node.js if it is missing
+/// and can be installed here.
 pub fn build() -> Result<()> {
     let built = directory().join("dist/index.html");
     let stamp = target().join("console.stamp");
@@ -40,7 +40,7 @@ pub fn build() -> Result<()> {
     fs::write(&stamp, sources).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
-/// A text that differs where sources differ.
+/// Hash of all sources.
 fn fingerprint() -> Result<String> {
     let mut hasher = DefaultHasher::new();
     for source in SOURCES {
@@ -63,7 +63,7 @@ fn digest(path: &Path, hasher: &mut DefaultHasher) -> Result<()> {
     }
 }
 
-/// Node.js, and the packages that the lock file names.
+/// Installs Node.js and the packages in the lock file.
 pub fn install() -> Result<()> {
     need_program("node", "nodejs")?;
     need_program("npm", "npm")?;
@@ -80,7 +80,7 @@ pub fn install() -> Result<()> {
         return Ok(());
     }
     must_run(npm(&["ci", "--no-audit", "--no-fund", "--loglevel=error"]).stdout(std::io::stderr()))?;
-    // Last, so that what was left half installed is installed again.
+    // Last, so that an interrupted installation is repeated.
     fs::write(&installed, wanted).with_context(|| format!("cannot write {}", installed.display()))
 }
 
@@ -90,22 +90,22 @@ fn npm(arguments: &[&str]) -> Command {
     command
 }
 
-/// The browser of the tests; installs it if missing.
+/// Installs the browser for tests if it is missing.
 pub fn need_browser() -> Result<()> {
     need_program("chromium", "chromium")
 }
 
-/// Sees to it that what the tests need is there.
+/// Installs and builds what the tests need.
 pub fn prepare() -> Result<()> {
     need_browser()?;
     build()
 }
 
-/// A script that starts services of its own.
+/// A Node.js script that starts its own services.
 pub fn with_service(ours: &Executable, arguments: &[&str]) -> Command {
     let mut command = Command::new("node");
     command.args(arguments).current_dir(directory()).stdin(Stdio::null());
-    // It runs in another directory than we do.
+    // The script runs in another directory, so its path must be absolute.
     let ours = std::path::absolute(ours.path()).unwrap_or_else(|_| ours.path().to_owned());
     command.env("ALLOT", ours).env("ALLOT_CONSOLE_OUT", target().join("console"));
     command

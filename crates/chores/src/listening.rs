@@ -1,11 +1,11 @@
-//! Threads that accept connections, for servers that only pretend.
+//! Threads that accept connections, for fake servers.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// A listening thread; it ends with its owner.
+/// A listening thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub struct Listening<A> {
     address: A,
@@ -15,8 +15,8 @@ pub struct Listening<A> {
 }
 
 impl<A> Listening<A> {
-    /// Gives all connections to `serve`, one after another. `connect` tells whether a connection to the address
-    /// succeeds.
+    /// Passes connections to `serve`, one after another. `connect` tries to connect to the address and
+    /// returns whether that succeeds.
     pub fn start<S>(
         address: A,
         connect: fn(&A) -> bool,
@@ -36,7 +36,6 @@ impl<A> Listening<A> {
         Self { address, connect, over, thread: Some(thread) }
     }
 
-    /// Where it listens.
     pub fn address(&self) -> &A {
         &self.address
     }
@@ -45,10 +44,10 @@ impl<A> Listening<A> {
 impl<A> Drop for Listening<A> {
     fn drop(&mut self) {
         self.over.store(true, Ordering::SeqCst);
-        // It waits for a connection, and now gets one.
+        // Wakes the thread, which waits for a connection.
         let woken = (self.connect)(&self.address);
         if let Some(thread) = self.thread.take().filter(|_| woken) {
-            // A server that failed shows as a difference.
+            // A panic of the server shows up as a difference in the test.
             let _ = thread.join();
         }
     }

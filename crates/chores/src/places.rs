@@ -1,4 +1,5 @@
-//! Where things are: the checkout, what is built, the reference, and the material beside the checkout.
+//! Paths of the checkout, build results, the reference and the reference material. Builds our programs, and
+//! installs Debian packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,31 +11,32 @@ use anyhow::{Result, bail};
 
 use crate::run::{Executable, must_run};
 
-/// The checkout.
+/// Root of the checkout.
 pub fn root() -> PathBuf {
     let crate_directory = Path::new(env!("CARGO_MANIFEST_DIR"));
     crate_directory.ancestors().nth(2).unwrap_or(crate_directory).to_owned()
 }
 
-/// Where cargo builds.
+/// Cargo's target directory.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Whether this runs unattended: then the recorded versions of dependencies are binding.
+/// Whether this runs in continuous integration (`CI`).
 pub fn unattended() -> bool {
     std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
-/// Variables by which cargo tells a program that it runs of the program's package begin like this.
+/// Prefixes of variables with which cargo describes a program's own package to it.
 const OF_THIS_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
-/// `cargo`, in the checkout, as it would be called by hand.
+/// `cargo` in the checkout, with the environment of a call by hand.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
-    // What cargo tells this program of its own package. Scripts that build dependencies look whether that is different,
-    // as that of ring does, and half of the dependencies would be built again after each `cargo build` of a developer.
+    // These variables describe this program's package. Build scripts of dependencies, such as ring's, check
+    // whether they changed. Half of the dependencies would be rebuilt after each `cargo build` of a
+    // developer.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| OF_THIS_PACKAGE.iter().any(|prefix| name.starts_with(prefix))) {
             command.env_remove(name);
@@ -42,25 +44,26 @@ pub fn cargo() -> Command {
     }
     if unattended() {
         command.env("CARGO_TERM_COLOR", "never").env("CARGO_NET_RETRY", "5");
-        // Nothing is built twice there, and to prepare for that costs a tenth of the time.
+        // Nothing is built twice there, and preparing for incremental builds costs a tenth of the time.
         command.env("CARGO_INCREMENTAL", "0");
     }
     command
 }
 
-/// The reference material beside the checkout: `$ALLOT_SHARED`, or `../shared`. Not everybody has it.
+/// Directory of the reference material: `$ALLOT_SHARED`, or `../shared`. `None` if it doesn't exist; it isn't
+/// part of the repository.
 pub fn shared() -> Option<PathBuf> {
     let path = std::env::var_os("ALLOT_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
     path.is_dir().then_some(path)
 }
 
-/// What makes programs of the workspace be built with the features that its tests have, so that nothing is built once for a
-/// program and again for the tests. Cargo chooses features by the packages that it is told to build: without a `--package`
-/// those are all of the workspace, of which `--bin` then builds a part. What development dependencies ask for counts only
-/// if a test is built as well, so the smallest one is.
+/// Arguments that build a program with the features that its tests have, so that crates aren't built twice,
+/// for programs and for tests. Cargo unifies features over the selected packages. Without `--package`, these
+/// are all of the workspace, and `--bin` builds a part of them. Features of development dependencies only
+/// count if a test is built too, so this builds the smallest one.
 const AS_IN_TESTS: [&str; 2] = ["--test", "independence"];
 
-/// Builds programs of the workspace as developers have them.
+/// Builds development versions of programs of the workspace.
 pub fn build(programs: &[&str]) -> Result<()> {
     let mut build = cargo();
     build.args(["build", "--quiet"]).args(AS_IN_TESTS);
@@ -70,19 +73,20 @@ pub fn build(programs: &[&str]) -> Result<()> {
     must_run(&mut build)
 }
 
-/// Builds and returns our program as developers have it: its core is optimised, and it checks itself more.
+/// Builds the development version of our program: its core is optimized, and it has additional self-checks.
 pub fn ours() -> Result<Executable> {
     build(&["allot"])?;
     Ok(ours_as_built())
 }
 
-/// The same, as it was built last.
+/// The development version as it was last built.
 pub fn ours_as_built() -> Executable {
     Executable::new(development_build("allot"))
 }
 
-/// The same for somebody who looks on: what is built is shown, and these crates are not optimized, although development
-/// builds do that for tests which compute for minutes. Dependencies are those of other development builds.
+/// Builds the development version for a waiting user: shows the build, and doesn't optimize the crates in
+/// `unoptimized`. Development builds usually optimize them for tests that compute for minutes. Dependencies
+/// are shared with other development builds.
 pub fn ours_in_sight(unoptimized: &[&str]) -> Result<Executable> {
     eprintln!("Building allot; the first time this takes some minutes.");
     let mut build = cargo();
@@ -94,19 +98,19 @@ pub fn ours_in_sight(unoptimized: &[&str]) -> Result<Executable> {
     Ok(ours_as_built())
 }
 
-/// Where cargo builds programs as developers have them.
+/// Path of a program's development build.
 pub fn development_build(program: &str) -> PathBuf {
     target().join("debug").join(program)
 }
 
-/// Builds and returns our program as users get it, which takes several times as long to build: for what is about
-/// its speed, and for packages.
+/// Builds the release version of our program, for measurements of speed and for packages. This takes several
+/// times as long.
 pub fn released() -> Result<Executable> {
     must_run(cargo().args(["build", "--quiet", "--release", "--package", "allot"]))?;
     Ok(Executable::new(target().join("release/allot")))
 }
 
-/// The installed reference; installs it if that is possible here.
+/// The installed reference. Installs it if that is possible here.
 pub fn reference() -> Result<Executable> {
     if let Some(path) = installed_reference() {
         return Ok(Executable::new(path));
@@ -124,23 +128,23 @@ fn installed_reference() -> Option<PathBuf> {
     given.into_iter().chain(usual).find(|path| path.exists())
 }
 
-/// A seed that no earlier run had, with room for many that follow it.
+/// A seed that no earlier run used, followed by 65,535 unused ones.
 pub fn fresh_seed() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()) << 16
 }
 
-/// Whether a program is on the path.
+/// Whether a program is in `PATH`.
 pub fn has_program(name: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|directory| directory.join(name).is_file())
 }
 
-/// A program that a Debian package of (by default) the same name brings; installs it if missing.
+/// Installs a Debian package if the program `name` is missing.
 pub fn need_program(name: &str, package: &str) -> Result<()> {
     if has_program(name) { Ok(()) } else { install(&[package], name) }
 }
 
-/// The library of clang, with which bindings to C are made; installs it if missing.
+/// Installs libclang, which generates bindings to C, if it is missing.
 pub fn need_libclang() -> Result<()> {
     let names = |directory: &Path| {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -156,17 +160,17 @@ pub fn need_libclang() -> Result<()> {
     if there { Ok(()) } else { install(&["libclang-dev"], "the library of clang") }
 }
 
-/// PostgreSQL's server, which Debian keeps off the path; installs it if missing.
+/// Installs PostgreSQL's server if it is missing. Debian doesn't put it in `PATH`.
 pub fn need_postgres() -> Result<()> {
     if scratch_postgres::is_installed() { Ok(()) } else { install(&["postgresql"], "PostgreSQL's server") }
 }
 
-/// Whether we are root.
+/// Whether this process runs as root.
 fn is_root() -> bool {
     crate::run::output_of(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
 }
 
-/// Labs change the machine that they run on.
+/// Fails unless this runs as root. Labs change the machine's network and packages.
 pub fn need_root() -> Result<()> {
     if is_root() {
         return Ok(());
@@ -176,7 +180,7 @@ pub fn need_root() -> Result<()> {
 
 static INSTALLING: Mutex<()> = Mutex::new(());
 
-/// Installs Debian packages, or fails with one line that says what to install.
+/// Installs Debian packages, or fails with a one-line hint.
 fn install(packages: &[&str], what: &str) -> Result<()> {
     let wanted = packages.join(" ");
     let hint =
@@ -184,7 +188,7 @@ fn install(packages: &[&str], what: &str) -> Result<()> {
     if !is_root() || !has_program("apt-get") {
         bail!(hint);
     }
-    // Only one at a time may change what is installed.
+    // Only one installation can run at a time.
     let _others_wait = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
     eprintln!("installing {wanted}");
     let apt = |arguments: &[&str]| {
@@ -192,7 +196,7 @@ fn install(packages: &[&str], what: &str) -> Result<()> {
         command.env("DEBIAN_FRONTEND", "noninteractive").args(arguments).stdout(std::io::stderr());
         command.status().is_ok_and(|status| status.success())
     };
-    // The index may be too old or absent; the first attempt then fails.
+    // The first attempt fails if the package index is missing or outdated.
     let arguments = [&["install", "-qq", "-y", "--no-install-recommends"], packages].concat();
     if apt(&arguments) || (apt(&["update", "-qq"]) && apt(&arguments)) { Ok(()) } else { bail!(hint) }
 }
@@ -205,7 +209,7 @@ mod tests {
 
     #[test]
     fn cargo_is_called_as_it_would_be_by_hand() {
-        // Cargo, which runs this test, has set it.
+        // Cargo sets it when it runs this test.
         let name = OsStr::new("CARGO_MANIFEST_DIR");
         assert!(std::env::var_os(name).is_some());
         assert!(cargo().get_envs().any(|(removed, value)| removed == name && value.is_none()));

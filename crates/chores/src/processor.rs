@@ -1,19 +1,19 @@
-//! Processor time of processes: on a machine that does other work as well, times to wait say little.
+//! Processor time of processes. On a machine that does other work too, elapsed time says little.
 
 use std::fs;
 
 use anyhow::{Context, Result};
 
-/// Linux says times of processes in hundredths of a second, whatever its clock.
+/// Linux reports process times in hundredths of a second, regardless of its clock.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Seconds of processor time that a process has taken.
+/// Processor time that a process has used, in seconds.
 pub fn of_process(process: u32) -> Result<f64> {
     Ok(Stat::read(&process.to_string()).context("no /proc")?.seconds)
 }
 
-/// The same of all processes of a session, by the process that leads it. Those that have ended count once they were
-/// waited for, and then as their parent's.
+/// Processor time of all processes of a session, given its leader. A process that ended counts once its
+/// parent has waited for it, as the parent's time.
 pub fn of_session(leader: u32) -> Result<f64> {
     let entries = fs::read_dir("/proc").context("no /proc")?.flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -22,17 +22,17 @@ pub fn of_session(leader: u32) -> Result<f64> {
     Ok(of_session.map(|stat| stat.seconds).sum())
 }
 
-/// What the kernel says of a process: `proc_pid_stat(5)`.
+/// Fields of `/proc/PID/stat`; see `proc_pid_stat(5)`.
 struct Stat {
     session: u32,
     seconds: f64,
 }
 
 impl Stat {
-    /// None if there is no such process any more.
+    /// `None` if the process no longer exists.
     fn read(process: &str) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The program's name, in parentheses, may have anything in it.
+        // The program's name, in parentheses, can contain any character.
         let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
         let ticks = |position: usize| fields.get(position).and_then(|field| field.parse::<f64>().ok());
         let (user, system) = ticks(11).zip(ticks(12))?;

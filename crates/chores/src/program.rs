@@ -1,4 +1,4 @@
-//! How a program of chores begins and ends: with its help, and with an error in one line.
+//! The `main` function of a program of chores: prints its help, and errors as one line.
 
 use std::env;
 use std::path::Path;
@@ -8,10 +8,10 @@ use anyhow::Result;
 
 use crate::arguments::Arguments;
 
-/// Does what the command line says, or prints the help.
+/// Prints the help if it is requested, otherwise runs `dispatch`.
 pub fn main(help: &str, dispatch: impl FnOnce(Arguments) -> Result<()>) -> ExitCode {
     let mut words = env::args();
-    // As whoever started it calls it: it may do the chores of another program.
+    // The name that the caller used: this program can run chores for another one, `xtask`.
     let name = words.next().unwrap_or_default();
     let mut arguments = Arguments::new(words);
     if arguments.switch("--help") || arguments.switch("-h") {

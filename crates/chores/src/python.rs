@@ -1,4 +1,4 @@
-//! Programs of other people, written in Python, in an environment of their own under the target directory.
+//! Third-party programs written in Python, in virtual environments under the target directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,30 +8,30 @@ use anyhow::{Context, Result, bail};
 
 use crate::places;
 
-/// What the stages of `cargo xtask test` install, every version held fast: stock clients, gabbi and schemathesis, and for the
-/// message bus what OpenStack's services read notifications with. It is here since it is installed before the first stage
-/// runs, by a program that has none of them.
+/// Packages for stages of `cargo xtask test`, with pinned versions: stock clients, gabbi and schemathesis,
+/// and for the message bus the library that OpenStack's services read notifications with. They are in this
+/// crate because they are installed before the first stage runs, by a program that has none of the stages.
 const REQUIREMENTS: &str = include_str!("../python/requirements.txt");
 const MESSAGE_BUS: &str = include_str!("../python/message_bus.txt");
 
-/// An environment with some packages.
+/// A virtual environment.
 #[derive(Clone, Debug)]
 pub struct Python {
     directory: PathBuf,
 }
 
 impl Python {
-    /// The environment of the stages of `cargo xtask test`.
+    /// The environment for stages of `cargo xtask test`.
     pub fn ready() -> Result<Self> {
         Self::with("python", REQUIREMENTS)
     }
 
-    /// The environment of its stage `message bus`.
+    /// The environment for the stage `message bus`.
     pub fn for_message_bus() -> Result<Self> {
         Self::with("message-bus", MESSAGE_BUS)
     }
 
-    /// The environment of that name with these packages, made if it is not there or was made for other ones.
+    /// An environment with these packages. It is created if it doesn't exist or has other requirements.
     pub fn with(name: &str, requirements: &str) -> Result<Self> {
         let python = Self { directory: places::target().join(name) };
         let stamp = python.directory.join("requirements.txt");
@@ -39,12 +39,12 @@ impl Python {
             return Ok(python);
         }
         python.make(requirements)?;
-        // Last, so that an environment that was left half made is made again.
+        // Last, so that an interrupted installation is repeated.
         fs::write(&stamp, requirements).with_context(|| format!("cannot write {}", stamp.display()))?;
         Ok(python)
     }
 
-    /// A program of the environment that finds nothing of the caller's settings.
+    /// A program of the environment, shielded from the caller's settings.
     pub fn program(&self, name: &str, home: &Path) -> Command {
         let mut command = Command::new(self.directory.join("bin").join(name));
         command.env_clear().env("HOME", home).current_dir(home);
@@ -81,7 +81,7 @@ impl Python {
     }
 }
 
-/// The last line that says anything.
+/// Last line that isn't empty.
 fn last_line(text: &str) -> &str {
     text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason given")
 }

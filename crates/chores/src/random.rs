@@ -1,4 +1,4 @@
-//! A small seeded generator of numbers: the same seed gives the same cluster on every machine, forever.
+//! A small seeded random number generator: the same seed gives the same cluster on every machine, forever.
 //!
 //! It must never read the clock or the environment.
 
@@ -9,14 +9,13 @@ pub struct Random {
 }
 
 impl Random {
-    /// A generator; equal seeds give equal sequences.
+    /// Equal seeds give equal sequences.
     pub fn new(seed: u64) -> Self {
         let mut random = Self { state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x1234_5678_9ABC_DEF0 };
         random.next();
         random
     }
 
-    /// The next 64 bits.
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.state;
@@ -25,37 +24,37 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number of `0..bound`; 0 if `bound` is 0.
+    /// A number in `0..bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         if bound == 0 { 0 } else { (self.next() % bound as u64) as usize }
     }
 
-    /// A number of `low..=high`.
+    /// A number in `low..=high`.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1).max(1) as usize) as i64
     }
 
-    /// True in `percent` of 100 cases.
+    /// True with a probability of `percent` percent.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// A number of `[0, 1)`.
+    /// A number in `[0, 1)`.
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// One of the items, all equally likely.
+    /// One of the items, with equal probability.
     pub fn one_of<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 
-    /// A copy of one of the items, all equally likely.
+    /// A copy of one of the items, with equal probability.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         *self.one_of(items)
     }
 
-    /// One of the items, by weight.
+    /// A copy of one of the items, with probability proportional to its weight.
     pub fn weighted<T: Copy>(&mut self, items: &[(usize, T)]) -> T {
         let mut left = self.below(items.iter().map(|(weight, _)| weight).sum());
         for (weight, item) in items {
@@ -67,7 +66,7 @@ impl Random {
         items[items.len() - 1].1
     }
 
-    /// Up to `count` different items, in their order.
+    /// Up to `count` distinct items, in their original order.
     pub fn some<T: Clone>(&mut self, items: &[T], count: usize) -> Vec<T> {
         let mut left: Vec<usize> = (0..items.len()).collect();
         while left.len() > count {

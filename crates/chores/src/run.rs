@@ -1,4 +1,4 @@
-//! Running programs: the reference and ours under one name or another, and commands that must succeed.
+//! Running programs: the program under test, ours or the reference, and commands that must succeed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,28 +6,27 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// An executable that plays the programs.
+/// An executable that acts as all of Ganeti's tools.
 #[derive(Clone, Debug)]
 pub struct Executable {
-    /// Where it is.
     pub path: PathBuf,
-    /// Options that go before all others.
+    /// Options that precede all others.
     pub extra: Vec<String>,
 }
 
 impl Executable {
-    /// The executable at `path`, which may be relative: it is run in other directories.
+    /// `path` can be relative. It is made absolute, because the program is run in other directories.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let given = path.into();
         Self { path: std::path::absolute(&given).unwrap_or(given), extra: Vec::new() }
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A command that plays `program`: by subcommand if it is `allot`, else by the `HTOOLS` variable.
+    /// A command that acts as `program`: selected by a subcommand for `allot`, otherwise by the variable
+    /// `HTOOLS`.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(&self.path);
         if self.path.file_stem().is_some_and(|name| name == "allot") {
@@ -40,12 +39,12 @@ impl Executable {
     }
 }
 
-/// Writes a file, naming it if that fails.
+/// Writes a file. An error names its path.
 pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Runs a command with inherited streams; an error if it fails.
+/// Runs a command with inherited streams. It must exit successfully.
 pub fn must_run(command: &mut Command) -> Result<()> {
     let described = format!("{command:?}");
     let status = command.status().with_context(|| format!("cannot run {described}"))?;
@@ -55,7 +54,7 @@ pub fn must_run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command and returns what it printed; an error if it fails.
+/// Runs a command and returns its standard output. It must exit successfully.
 pub fn output_of(command: &mut Command) -> Result<String> {
     let described = format!("{command:?}");
     let output = command.output().with_context(|| format!("cannot run {described}"))?;

@@ -1,7 +1,7 @@
-//! Stages of `cargo xtask test`: what a stage is, and what its run prints.
+//! Stages of `cargo xtask test`, and the output of a run.
 //!
-//! A stage may be run by another process, or by another program than the one that counts it. So what it prints at its end
-//! is read as well: [`Run`] writes it, [`Ended`] reads it.
+//! Another process, and even another program, can run a stage for the process that counts it. So the output
+//! at its end is parsed too: [`Run`] writes it, [`Ended`] reads it.
 
 use std::process::ExitStatus;
 use std::time::Instant;
@@ -12,17 +12,16 @@ use crate::arguments::Arguments;
 use crate::run::Executable;
 use crate::tally::{self, Tally};
 
-/// What comes before the summary of a run.
+/// Line that begins the summary of a run.
 const SUMMARY: &str = "== durations";
 const FAILED: &str = "FAILED: ";
 const SKIPPED: &str = "SKIPPED: ";
 
-/// What came of a stage of many checks.
+/// Outcome of a stage with many checks.
 #[derive(Debug)]
 pub enum Outcome {
-    /// How its checks ended.
     Counted(Tally),
-    /// It could not be run, and why.
+    /// The stage could not run, with the reason.
     Skipped(&'static str),
 }
 
@@ -32,10 +31,10 @@ impl From<Tally> for Outcome {
     }
 }
 
-/// A stage of many checks: its name, and what it does with our program.
+/// A stage with many checks: its name, and a function that runs it on our program.
 pub type Stage<T> = (&'static str, fn(&Executable) -> Result<T>);
 
-/// What came of all stages so far.
+/// Outcome of all stages so far.
 #[derive(Debug, Default)]
 pub struct Run {
     tally: Tally,
@@ -43,7 +42,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Runs a stage that is a command, which succeeds or fails. A failure ends the run.
+    /// Runs a stage that is a single command. A failure ends the run.
     pub fn command(&mut self, name: &'static str, check: impl FnOnce() -> Result<()>) -> Result<()> {
         match self.timed(name, check) {
             Ok(()) => self.tally.passed += 1,
@@ -55,7 +54,8 @@ impl Run {
         Ok(())
     }
 
-    /// Runs a stage of many checks. After an error the run goes on, so that all differences are seen at once.
+    /// Runs a stage with many checks. The run continues after an error, so that all differences are seen at
+    /// once.
     pub fn checks(&mut self, name: &'static str, check: impl FnOnce() -> Result<Outcome>) {
         match self.timed(name, check) {
             Ok(Outcome::Counted(tally)) => self.count(name, tally),
@@ -72,7 +72,7 @@ impl Run {
         outcome
     }
 
-    /// Takes over what came of a stage that was run in a process of its own.
+    /// Adds the outcome of a stage that another process has run.
     pub fn take_over(&mut self, ended: &Ended) {
         println!("{}", ended.output.trim_end());
         self.durations.push((ended.stage, ended.seconds));
@@ -101,13 +101,13 @@ impl Run {
         self.tally.failed += 1;
     }
 
-    /// Counts what cannot be checked here, and says why.
+    /// Counts a skipped check, and prints the reason.
     pub fn skip(&mut self, name: &str, why: &str) {
         tally::report_skip(format!("{name}: {why}"));
         self.tally.skipped += 1;
     }
 
-    /// The last line has the counts and nothing else, also where an error ended the run.
+    /// Prints the summary. Its last line consists of the counts alone, even if an error ended the run.
     pub fn conclude(self, ended: Result<()>) -> Result<()> {
         println!("{SUMMARY}");
         for (name, seconds) in &self.durations {
@@ -122,7 +122,7 @@ impl Run {
     }
 }
 
-/// Runs one of a program's stages: `test --only STAGE --ours PATH`, as `cargo xtask test` says it to the program.
+/// Runs one stage of a program. `cargo xtask test` passes `test --only STAGE --ours PATH`.
 pub fn main<T: Into<Outcome>>(mut arguments: Arguments, stages: &[Stage<T>]) -> Result<()> {
     let only = arguments.text("--only")?.unwrap_or_default();
     let ours = arguments.text("--ours")?.context("test needs --ours PATH; see cargo xtask test")?;
@@ -136,28 +136,25 @@ pub fn main<T: Into<Outcome>>(mut arguments: Arguments, stages: &[Stage<T>]) -> 
     run.conclude(Ok(()))
 }
 
-/// What came of a stage that was run in a process of its own.
+/// Outcome of a stage that another process has run.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its name.
+    /// Name of the stage.
     pub stage: &'static str,
-    /// How long it took.
     pub seconds: f64,
-    /// How the process ended.
     pub status: ExitStatus,
-    /// What it printed, but for what follows.
+    /// Output before the summary.
     pub output: String,
-    /// What failed.
     pub failures: Vec<String>,
-    /// What could not be checked, and why.
+    /// Skipped checks, with reasons.
     pub skips: Vec<String>,
-    /// How its checks ended; none if it broke off.
+    /// `None` if the process ended before its summary.
     pub tally: Option<Tally>,
 }
 
 impl Ended {
-    /// Reads what a run of one stage printed: its output, durations, what was skipped, what failed, and the counts. An
-    /// error may follow on standard error.
+    /// Parses the output of a run of one stage: the stage's own output, durations, skips, failures, and
+    /// counts. An error message can follow on standard error.
     pub fn read(stage: &'static str, seconds: f64, status: ExitStatus, said: &str) -> Self {
         let (output, summary) = said.split_once(&format!("{SUMMARY}\n")).unwrap_or((said, ""));
         let lines: Vec<&str> = summary.lines().collect();

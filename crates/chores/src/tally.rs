@@ -1,4 +1,4 @@
-//! Counts of checks, printed as one line that people and programs can read.
+//! Counts of checks, printed as one line for people and programs.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -7,10 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
-/// How many failures are shown in full; the rest are only counted.
+/// Maximum number of failures that are shown in full. Further ones are only counted.
 pub const MOST_SHOWN: usize = 12;
 
-/// What failed in this run, to be said again at its end: of a long log, the end is what is read and kept.
+/// Failures of this run, to be repeated at its end, because the end of a long log is the part that is read
+/// and kept.
 static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Prints a failure, and keeps it for [`print_failures`].
@@ -20,43 +21,41 @@ pub fn report_failure(text: impl Into<String>) {
     listed(&FAILURES).push(text);
 }
 
-/// Prints once more all that failed in this run, after a mark.
+/// Prints all failures of this run again, each after `mark`.
 pub(crate) fn print_failures(mark: &str) {
     for failure in listed(&FAILURES).iter() {
         println!("{mark}{failure}");
     }
 }
 
-/// What could not be checked in this run, and why: to be said at its end as well.
+/// Skipped checks of this run, with reasons, to be repeated at its end too.
 static SKIPS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Says what could not be checked and why, and keeps it for [`print_skips`]. Counting it is the caller's part.
+/// Prints a skipped check and its reason, and keeps it for [`print_skips`]. The caller must count it.
 pub(crate) fn report_skip(text: impl Into<String>) {
     let text = text.into();
     println!("{text}");
     listed(&SKIPS).push(text);
 }
 
-/// Prints once more all that could not be checked in this run, after a mark.
+/// Prints all skipped checks of this run again, each after `mark`.
 pub(crate) fn print_skips(mark: &str) {
     for skip in listed(&SKIPS).iter() {
         println!("{mark}{skip}");
     }
 }
 
-/// A check that panics fails by itself, and takes nothing of the list with it.
+/// Ignores poisoning: a check that panics fails on its own, and leaves the list intact.
 fn listed(list: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
     list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many checks ended how.
+/// Numbers of checks by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Equal.
     pub passed: usize,
-    /// Different.
     pub failed: usize,
-    /// Not compared, and said so.
+    /// Checks that could not be made, and were reported as such.
     pub skipped: usize,
 }
 
@@ -81,7 +80,7 @@ impl fmt::Display for Tally {
 impl FromStr for Tally {
     type Err = anyhow::Error;
 
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Parses the output of [`Display`](fmt::Display).
     fn from_str(line: &str) -> Result<Self> {
         let mut tally = Self::default();
         for part in line.split(", ") {
@@ -108,7 +107,8 @@ impl Tally {
         }
     }
 
-    /// What is wrong beside single failures: nothing, or too little, was compared.
+    /// Problem other than failed checks: nothing was compared, or more than a quarter as many cases were
+    /// skipped as compared.
     pub fn complaint(&self) -> Option<&'static str> {
         let compared = self.passed + self.failed;
         if compared == 0 {
@@ -120,7 +120,7 @@ impl Tally {
         }
     }
 
-    /// Prints the line; an error if a check failed, or if too little was checked.
+    /// Prints the counts. Fails if a check failed, or if too little was checked.
     pub fn conclude(self, what: &str) -> Result<()> {
         println!("{what}: {self}");
         if self.failed > 0 {

@@ -1,13 +1,13 @@
-//! What tests the programs knows nothing of their code: no crate of chores depends on one of the engine, so that a fault
-//! there cannot hide itself from the comparison.
+//! Tests are independent of the code under test: no crate of chores depends on a crate of the engine, so that
+//! a fault there can't hide itself from a comparison.
 
 use std::fs;
 use std::path::Path;
 
-/// Crates of chores: each may know those before it.
+/// Crates of chores. Each can depend on those before it.
 const CHORES: [&str; 6] = ["chores", "advisories", "differential", "e2e", "bench", "xtask"];
 
-/// The one crate beside them: a database server for whoever needs one.
+/// The only other allowed crate: a database server.
 const TOOL: &str = "scratch-postgres";
 
 #[test]

@@ -1,8 +1,20 @@
 //! A PostgreSQL server for the duration of a test or a chore, in a directory of its own.
 //!
-//! It listens on a Unix socket in that directory and nowhere else, and ends with the process that started it,
-//! however that ends. Nothing in it outlives that, so it leaves writing to the disk to the operating system. The
-//! directory of an empty server is kept from one run to the next, since making it takes longer than most tests.
+//! [`ScratchPostgres::start`] copies an empty server, starts it, and waits until it accepts connections.
+//! [`ScratchPostgres::database`] then creates a database and returns its URL. Each test can have its own, or
+//! a copy of a prepared one. [`ScratchPostgres::run`] and [`ScratchPostgres::run_files`] execute SQL with
+//! `psql`. Tests of outages use [`ScratchPostgres::restart`], which crashes the server, and
+//! [`ScratchPostgres::restart_in_order`].
+//!
+//! The server always ends with the process that started it, even if that process is killed: a shell waits for
+//! the end of its standard input, then stops the server and removes the directory. Since no data has to
+//! survive, the server doesn't sync its writes (`fsync = off`).
+//!
+//! It listens on a Unix socket in its directory only, unless [`ScratchPostgres::speak_tls`] adds a loopback
+//! address. Started by root, it runs as a user without privileges (see `unprivileged.rs`).
+//!
+//! Creating the directory of an empty server takes longer than most tests, so it is kept between runs (see
+//! `programs.rs`).
 
 mod programs;
 mod unprivileged;
@@ -23,12 +35,12 @@ use tempfile::TempDir;
 use crate::programs::Programs;
 use crate::unprivileged::{give_away, output, unprivileged};
 
-/// How often is looked whether it takes connections yet, and how long.
+/// Number of connection attempts before a new server counts as failed, and the pause between them.
 const LOOKS: u32 = 600;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Starts the server and stops it when nobody holds the other end of its standard input any more: that is so
-/// after any end of whoever started it. What it writes goes to the log.
+/// Starts the server, and stops it when the other end of its standard input is closed, which happens however
+/// the starting process ends. The server's output goes to the log.
 const KEEPER: &str = r#"
 "$1" -D "$2" -c config_file="$2/postgresql.conf" >"$3" 2>&1 </dev/null &
 read -r _
@@ -36,25 +48,29 @@ read -r _
 rm -rf "$4"
 "#;
 
-/// Whether PostgreSQL's programs are here.
+/// Whether PostgreSQL's programs are installed.
 pub fn is_installed() -> bool {
     Programs::find().is_ok()
 }
 
-/// A running server.
+/// A running server. Dropping it stops the server.
 #[derive(Debug)]
 pub struct ScratchPostgres {
     programs: Programs,
     /// Removed by the keeper, which outlives this process.
     directory: PathBuf,
     keeper: Child,
-    /// Dropped first: that is what the keeper waits for.
+    /// Closed on drop, which is the signal that the keeper waits for.
     line: Option<ChildStdin>,
     databases: AtomicU32,
 }
 
 impl ScratchPostgres {
-    /// Starts one. Fails with a line that says what to install where there is no PostgreSQL.
+    /// Starts a server.
+    ///
+    /// # Errors
+    ///
+    /// If PostgreSQL is missing, the error says how to install it.
     pub fn start() -> Result<Self, String> {
         let programs = Programs::find()?;
         let directory = directory().map_err(|error| format!("no directory for PostgreSQL: {error}"))?;
@@ -68,7 +84,7 @@ impl ScratchPostgres {
         command.args(["-c", KEEPER, "sh"]).arg(programs.postgres()).arg(&data).arg(path.join("log"));
         command.arg(&path).arg(programs.pg_ctl()).current_dir("/").stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        // A signal from the keyboard is for whoever runs the tests; the keeper follows when they end.
+        // Signals from the keyboard are for the test runner. The keeper ends when that does.
         command.process_group(0);
         let mut keeper = unprivileged(&mut command).spawn().map_err(failed)?;
         let line = keeper.stdin.take();
@@ -78,24 +94,25 @@ impl ScratchPostgres {
         Ok(server)
     }
 
-    /// The address of a new database: empty, or a copy of another one of this server that nobody is connected to.
+    /// Creates a database and returns its URL. It is empty, or a copy of `template`, a database of this
+    /// server without connections.
     pub fn database(&self, template: Option<&str>) -> Result<String, String> {
         let name = format!("scratch{}", self.databases.fetch_add(1, Ordering::Relaxed));
         self.run(&format!("CREATE DATABASE {name} TEMPLATE {}", template.unwrap_or("template0")))?;
         Ok(self.url(&name))
     }
 
-    /// The address of a database of that name.
+    /// URL of a database.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@localhost/{database}?host={}", self.directory.display())
     }
 
-    /// Runs a statement in the database `postgres`, by PostgreSQL's own client.
+    /// Runs a statement in the database `postgres`, with `psql`.
     pub fn run(&self, statement: &str) -> Result<String, String> {
         self.script("postgres", &["-c", statement])
     }
 
-    /// Runs files in a database, in that order.
+    /// Runs SQL files in a database, in order.
     pub fn run_files(&self, database: &str, files: &[PathBuf]) -> Result<(), String> {
         for file in files {
             self.script(database, &["-f", &file.to_string_lossy()])?;
@@ -103,28 +120,29 @@ impl ScratchPostgres {
         Ok(())
     }
 
-    /// The socket that it listens on.
+    /// Path of the server's socket.
     pub fn socket(&self) -> PathBuf {
         self.directory.join(".s.PGSQL.5432")
     }
 
-    /// Another of PostgreSQL's programs, `pgbench` for one.
+    /// Path of another of PostgreSQL's programs, such as `pgbench`.
     pub fn program(&self, name: &str) -> PathBuf {
         self.programs.path(name)
     }
 
-    /// Stops the server at once and starts it again, as after a loss of power.
+    /// Crashes the server (mode `immediate`) and starts it again, as after a power loss.
     pub fn restart(&self) -> Result<(), String> {
         self.restart_by("immediate")
     }
 
-    /// Stops the server in good order and starts it again: what was begun is broken off, and clients are told.
+    /// Shuts the server down (mode `fast`) and starts it again. Open transactions are aborted, and clients
+    /// are notified.
     pub fn restart_in_order(&self) -> Result<(), String> {
         self.restart_by("fast")
     }
 
-    /// Has the server listen at an address of this machine's own network (127.0.0.0/8) as well, on the usual port,
-    /// and speak TLS there and nothing else, with this certificate and its key (PEM).
+    /// Has the server also listen on a loopback address (127.0.0.0/8), on the default port, with TLS only.
+    /// Certificate and key are PEM.
     pub fn speak_tls(&self, address: Ipv4Addr, certificate: &str, key: &str) -> Result<(), String> {
         let data = self.directory.join("data");
         let rules = data.join("pg_hba.conf");
@@ -147,7 +165,7 @@ impl ScratchPostgres {
         output(&mut command).map(drop)
     }
 
-    /// Runs PostgreSQL's client in a database.
+    /// Runs `psql` in a database.
     pub fn script(&self, database: &str, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new(self.programs.psql());
         command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"]);
@@ -172,19 +190,19 @@ impl ScratchPostgres {
 impl Drop for ScratchPostgres {
     fn drop(&mut self) {
         drop(self.line.take());
-        // Whatever became of it, there is nobody to tell.
+        // `drop` can't report an error.
         let _ = self.keeper.wait();
     }
 }
 
-/// An empty directory that the server may use.
+/// An empty directory that the server can use.
 fn directory() -> io::Result<TempDir> {
     let directory = tempfile::Builder::new().prefix("allot-pg-").tempdir()?;
     give_away(directory.path())?;
     Ok(directory)
 }
 
-/// Writes a file that only the server may read.
+/// Writes a file that only the server can read.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! PostgreSQL's programs, and an empty server that is copied.
+//! PostgreSQL's programs, and the empty server that is copied for each new one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -11,7 +11,7 @@ use crate::unprivileged::{NOBODY, give_away, is_root, output, unprivileged};
 const MISSING: &str = "PostgreSQL's server is missing: install it with 'apt-get install postgresql' (as root), or put \
                        initdb on the path, and try again";
 
-/// Where they are.
+/// Directory and version of PostgreSQL's programs.
 #[derive(Debug)]
 pub(crate) struct Programs {
     directory: PathBuf,
@@ -19,7 +19,8 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// The newest of those on the path and at Debian's place.
+    /// Finds the programs: the newest version in Debian's directory, otherwise the first complete set in
+    /// `PATH`.
     pub(crate) fn find() -> Result<Self, String> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut found: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -29,7 +30,7 @@ impl Programs {
             .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
             .collect();
         versions.sort();
-        // Links and wrappers on the path lead to Debian's place, which has all programs side by side.
+        // Links and wrappers in `PATH` lead to Debian's directory, which has all programs next to each other.
         found.splice(0..0, versions.into_iter().rev());
         let whole = |directory: &PathBuf| {
             ["initdb", "postgres", "pg_ctl", "psql"].iter().all(|name| directory.join(name).is_file())
@@ -39,7 +40,6 @@ impl Programs {
         Ok(Self { directory, version: version.replace(|c: char| !c.is_ascii_alphanumeric(), "-") })
     }
 
-    /// A program of that name.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
@@ -56,7 +56,7 @@ impl Programs {
         self.directory.join("psql")
     }
 
-    /// Makes the directory of an empty server by copying one that was made before.
+    /// Creates the data directory of an empty server, by copying one that was created earlier.
     pub(crate) fn copy_empty(&self, data: &Path) -> Result<(), String> {
         let empty = self.empty()?;
         let mut copy = Command::new("cp");
@@ -75,7 +75,7 @@ impl Programs {
         if !known.is_dir() || known.uid() != owner {
             return Err(format!("{} belongs to somebody else: remove it", store.display()));
         }
-        // Tests start together, and one of them makes it for all.
+        // Tests start at the same time, and one of them creates it for all.
         let _lock = locked(&store.join(".lock")).map_err(text)?;
         let empty = store.join(&self.version);
         if !empty.exists() {
@@ -84,7 +84,7 @@ impl Programs {
         Ok(empty)
     }
 
-    /// Beside its place first, so that what is at its place is whole.
+    /// Created under another name and renamed, so that a directory with the final name is always complete.
     fn initialise(&self, empty: &Path) -> Result<(), String> {
         let unfinished = empty.with_extension("unfinished");
         if unfinished.exists() {
@@ -105,7 +105,7 @@ fn locked(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a directory that only its owner may enter.
+/// Creates a directory that only its owner can enter.
 fn make_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(path)
 }

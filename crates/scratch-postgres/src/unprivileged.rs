@@ -1,4 +1,4 @@
-//! Who PostgreSQL's programs run as: a user without rights, where this is root.
+//! Runs PostgreSQL's programs as a user without privileges if this process is root.
 
 use std::fs;
 use std::io;
@@ -7,10 +7,10 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// PostgreSQL refuses to run as root. This user has no rights of its own.
+/// User id without privileges, because PostgreSQL refuses to run as root.
 pub(crate) const NOBODY: u32 = 65_534;
 
-/// Whether this is root, who owns the root directory and every process's own entry.
+/// Whether this process runs as root: a process owns its own entry in `/proc`.
 pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
 }
@@ -23,10 +23,10 @@ pub(crate) fn unprivileged(command: &mut Command) -> &mut Command {
     if is_root() { command.uid(NOBODY).gid(NOBODY) } else { command }
 }
 
-/// What a command printed, or what it complained of.
+/// Runs a command, and returns its standard output, or its standard error if it fails.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    // The output is read to its end, which comes when nobody has the stream any more: not a server's.
+    // Waits until all processes have closed the output, so don't use this to start a server that inherits it.
     let output = unprivileged(command).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {

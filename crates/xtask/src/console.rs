@@ -1,5 +1,5 @@
-//! `cargo xtask console`: the web console, built for the next build of the service; and its tests in a browser, a stage of
-//! `cargo xtask test`.
+//! `cargo xtask console`: builds the web console for the next build of the service, and runs its tests in a
+//! browser, which are a stage of `cargo xtask test`.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -12,7 +12,6 @@ use chores::run::{Executable, must_run};
 use chores::tally::{Tally, report_failure};
 use serde_json::Value;
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let schema = arguments.switch("--schema");
     let tests = arguments.switch("--test");
@@ -41,7 +40,7 @@ fn write_schema(ours: &Executable) -> Result<()> {
     must_run(with_service(ours, &["scripts/schema.mjs"]).stdout(std::io::stderr()))
 }
 
-/// The tests: of the parts by themselves, then in a browser with this program.
+/// Runs the tests: unit tests, then tests in a browser against this program.
 pub fn check(ours: &Executable) -> Result<Tally> {
     run(ours, false)
 }
@@ -49,7 +48,7 @@ pub fn check(ours: &Executable) -> Result<Tally> {
 fn run(ours: &Executable, bless: bool) -> Result<Tally> {
     prepare()?;
     install()?;
-    // The build checks the types of tests as well, but is left out where nothing else was changed.
+    // The build checks the types of tests too, but is skipped if only tests have changed.
     let mut types = Command::new("node");
     types.args(["node_modules/typescript/bin/tsc", "--noEmit"]).current_dir(directory());
     must_run(types.stdin(Stdio::null()))?;
@@ -63,14 +62,14 @@ fn run(ours: &Executable, bless: bool) -> Result<Tally> {
         command.env("ALLOT_BLESS", "1");
     }
     let _ = fs::remove_file(&report);
-    // Whether all passed is in the report, with what did not.
+    // The exit status isn't checked: the report has all failures.
     let status = command.status().with_context(|| format!("cannot run {command:?}"))?;
     let written = fs::read_to_string(&report)
         .with_context(|| format!("the tests of the console broke off ({status}): no report"))?;
     tally(&serde_json::from_str(&written)?)
 }
 
-/// Reads vitest's report: each test is a check.
+/// Counts each test in vitest's report as a check.
 fn tally(report: &Value) -> Result<Tally> {
     let mut tally = Tally::default();
     let files =
@@ -90,7 +89,7 @@ fn tally(report: &Value) -> Result<Tally> {
                 }
             }
         }
-        // A file that could not even be loaded has no tests.
+        // A file that could not be loaded has no tests.
         if tests.is_empty() {
             tally.failed += 1;
             let message = file["message"].as_str().unwrap_or("no message");

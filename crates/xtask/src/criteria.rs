@@ -1,5 +1,5 @@
-//! The tables of acceptance criteria in the documentation name the tests that there are, and all of them; and each
-//! identifier of a feature that is named anywhere is in the list of features.
+//! Tests of the documentation: its tables of acceptance criteria list exactly the tests that exist, and the
+//! list of features has every identifier that is used anywhere.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use chores::places::root;
 
-/// How names of tests of criteria begin, and where their table is.
+/// Prefixes of names of tests of criteria, and the page with their table.
 const CRITERIA: [(&str, &str); 15] = [
     ("cls_", "docs/lease-types.md"),
     ("cls_10_", "docs/negotiation.md"),
@@ -26,13 +26,13 @@ const CRITERIA: [(&str, &str); 15] = [
     ("energy_h_", "docs/energy.md"),
 ];
 
-/// The longest of these that the name begins with.
+/// The longest of these prefixes that matches the name.
 fn prefix_of(name: &str) -> Option<&'static str> {
     let prefixes = CRITERIA.iter().map(|(prefix, _)| *prefix);
     prefixes.filter(|prefix| name.starts_with(prefix)).max_by_key(|prefix| prefix.len())
 }
 
-/// Names in a text, which follow `before`.
+/// Names in a text that follow `before`.
 fn names<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = String> + 'a {
     let starts = text.match_indices(before).map(move |(at, _)| &text[at + before.len()..]);
     let name = |rest: &str| {
@@ -42,19 +42,19 @@ fn names<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = String> + '
     starts.map(name)
 }
 
-/// The names of tests of criteria among them.
+/// Names of tests of criteria in a text that follow `before`.
 fn tests_of_criteria<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = String> + 'a {
     names(text, before).filter(|name| prefix_of(name).is_some())
 }
 
-/// All functions of all crates.
+/// Names of all functions in all crates.
 fn functions() -> BTreeSet<String> {
     let files = texts_in(&root().join("crates"), &["rs"]);
     let texts = files.iter().map(|file| fs::read_to_string(file).expect("a source"));
     texts.flat_map(|text| names(&text, "fn ").collect::<Vec<_>>()).collect()
 }
 
-/// All files with one of these endings in a directory and those in it.
+/// Files with one of these extensions, in a directory and its subdirectories.
 pub(crate) fn texts_in(directory: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).expect("a directory") {
@@ -84,7 +84,7 @@ fn the_tables_of_criteria_name_the_tests_that_there_are() {
 
 const FEATURES: &str = "docs/features.md";
 
-/// Identifiers of features in a text, as `API-create`, `CLS-03`, `PRE-03a`, `HT-hbal`, `W17`, `EN`.
+/// Identifiers of features in a text, such as `API-create`, `CLS-03`, `PRE-03a`, `HT-hbal`, `W17`.
 fn identifiers(text: &str) -> BTreeSet<&str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
     words.filter(|word| is_identifier(word)).collect()
@@ -145,7 +145,7 @@ fn the_list_of_features_names_tests_that_there_are() {
     assert!(named > 50, "{named} tests are named");
 }
 
-/// Whether that is the name of a test of a fault, as `w1_...`.
+/// Whether this is the name of a test of a defect, such as `w1_...`.
 fn is_test_of_a_fault(name: &str) -> bool {
     let number = name.strip_prefix('w').and_then(|rest| rest.split_once('_'));
     number.is_some_and(|(number, _)| number.parse::<u32>().is_ok())

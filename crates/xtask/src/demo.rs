@@ -1,5 +1,5 @@
-//! `cargo xtask demo`: the leasing service with something in it; `cargo xtask demo balance`: a cluster, balanced, and
-//! an allocation explained, on a terminal of 100 columns.
+//! `cargo xtask demo`: the leasing service with hosts and leases. `cargo xtask demo balance`: balances a
+//! cluster and explains an allocation, on a terminal of 100 columns.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -12,15 +12,15 @@ use chores::{console, places};
 
 use crate::programs::Program;
 
-/// A service with some leases does without, and is there minutes earlier.
+/// Crates that aren't optimized for the demo: a service with few leases doesn't need it, and is ready minutes
+/// earlier.
 const UNOPTIMIZED: [&str; 7] = ["cluster", "placement", "htools", "leases", "store", "fleet", "service"];
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let balance = arguments.switch("balance");
     let given = arguments.text("--ours")?;
     if !balance && given.is_none() {
-        // The build of the service takes it in. Without Node.js the service is there all the same.
+        // The service's build includes the console. Without Node.js, the demo runs without it.
         if let Err(error) = console::build() {
             eprintln!("The console is left out: {error:#}");
         }
@@ -30,7 +30,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     if balance { balancing(arguments, &ours) } else { leasing(arguments, &ours) }
 }
 
-/// Becomes `allot demo`, so that Ctrl-C reaches it and nobody else.
+/// Replaces this process by `allot demo`, so that Ctrl-C reaches only that.
 fn leasing(mut arguments: Arguments, ours: &Executable) -> Result<()> {
     let mut command = ours.command("demo");
     for option in ["--listen", "--speed", "--directory", "--log-level"] {
@@ -83,7 +83,7 @@ fn balancing(arguments: Arguments, ours: &Executable) -> Result<()> {
     Ok(())
 }
 
-/// Prints the table that follows a title, up to the next empty line.
+/// Prints the table that follows `title`, up to the next empty line.
 fn print_table(text: &str, title: &str) {
     let table = text.split_once(title).map_or("", |(_, table)| table);
     print_some(&table.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>(), usize::MAX);
@@ -100,7 +100,7 @@ fn show(ours: &Executable, directory: &Path, program: &str, arguments: &[&str]) 
     Ok(())
 }
 
-/// Prints lines cut to the terminal's width, and how many were left out.
+/// Prints up to `most` lines, truncated to the terminal's width, and the number of omitted lines.
 fn print_some(lines: &[&str], most: usize) {
     const WIDTH: usize = 100;
     for line in lines.iter().take(most) {

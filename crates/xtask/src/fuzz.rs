@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: the parsers on random input, where `cargo fuzz` is installed; `cargo xtask fuzz leases`: the
-//! leasing service on requests that nobody should send, with fresh seeds.
+//! `cargo xtask fuzz`: feeds random input to the parsers, with `cargo fuzz`. `cargo xtask fuzz leases`: sends
+//! invalid requests to the leasing service, with fresh seeds.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,9 @@ use chores::run::must_run;
 
 const TARGETS: [&str; 5] = ["text", "iallocator", "rapi", "luxi", "mond"];
 
-/// Seeds between two looks at the clock.
+/// Number of seeds between two checks of the time.
 const SEEDS: u64 = 100;
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     if arguments.switch("leases") {
         return leases(arguments);
@@ -25,9 +24,9 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     }
     for target in TARGETS {
         println!("{target}, {seconds} s");
-        // Without a sanitizer the stable compiler does; the code has no `unsafe` for one to watch.
+        // The code has no `unsafe` for a sanitizer to check, and without one the stable compiler suffices.
         let mut command = places::cargo();
-        // What is found goes to the corpus, which is not committed; the seeds are.
+        // New inputs go to the corpus, which isn't committed; the seeds are.
         let corpus = places::root().join("fuzz/corpus").join(target);
         std::fs::create_dir_all(&corpus)?;
         command.args(["fuzz", "run", "--sanitizer", "none", target]);
@@ -37,7 +36,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Requests to the leasing service, until one does harm.
+/// Sends requests to the leasing service until one does harm, or time is up.
 fn leases(mut arguments: Arguments) -> Result<()> {
     let minutes: f64 = arguments.value("--minutes", 5.0)?;
     let mut seed = arguments.value("--seed", places::fresh_seed())?;
@@ -49,7 +48,7 @@ fn leases(mut arguments: Arguments) -> Result<()> {
         let seeds = format!("{seed}..{}", seed + SEEDS);
         let mut command = places::cargo();
         command.args(["test", "--quiet", "--package", "server", "--test", "it", "fuzz::"]);
-        // The failure names the seed and the request.
+        // The test's own failure names the seed and the request.
         must_run(command.env("SEEDS", &seeds)).with_context(|| {
             format!("SEEDS=N..M cargo nextest run -p server fuzz:: repeats seeds, here among {seeds}")
         })?;

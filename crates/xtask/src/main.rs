@@ -1,7 +1,7 @@
-//! The project's own chores, run as `cargo xtask CHORE`: test, compare with the reference, measure, show.
+//! The project's chores, run as `cargo xtask CHORE`: test, compare with the reference, measure, demonstrate.
 //!
-//! One chore, one file, or a [program](programs) of its own. Chores may install what they need (Debian packages), and never
-//! pass by skipping.
+//! Each chore is one file here, or a separate [program](programs). Chores can install Debian packages that
+//! they need, and never pass by skipping their checks.
 
 mod console;
 #[cfg(test)]

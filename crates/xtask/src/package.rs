@@ -1,5 +1,6 @@
-//! `cargo xtask package`: a Debian package with the service, its unit, manual pages and completions, and links under
-//! the names of Ganeti's programs in a directory of their own, so that it can be installed beside Ganeti.
+//! `cargo xtask package`: a Debian package with the service, its unit, manual pages and completions. It can
+//! be installed next to Ganeti, because its links with the names of Ganeti's programs are in a directory of
+//! their own.
 
 use std::env;
 use std::fs;
@@ -15,10 +16,10 @@ use chores::places::{need_program, ours, released, root, target};
 use chores::run::{Executable, must_run, output_of, write};
 use chores::tally::Tally;
 
-/// Where the links are: first in `PATH`, they take the place of Ganeti's programs, and nowhere otherwise.
+/// Directory of the links. They replace Ganeti's programs only where this directory comes first in `PATH`.
 const LINKS: &str = "usr/lib/allot/ganeti";
 
-/// Files of the checkout, and where they go.
+/// Files of the checkout, and their paths in the package.
 const FILES: [(&str, &str); 6] = [
     ("ops/systemd/allot.service", "usr/lib/systemd/system/allot.service"),
     ("ops/systemd/allot.sysusers", "usr/lib/sysusers.d/allot.conf"),
@@ -28,24 +29,24 @@ const FILES: [(&str, &str); 6] = [
     ("LICENSE", "usr/share/doc/allot/copyright"),
 ];
 
-/// Where pages are, in directories as in the checkout, so that their links lead somewhere.
+/// Directory of the documentation. It has the layout of the checkout, so that relative links work.
 const PAGES: &str = "usr/share/doc/allot";
 
-/// Completions, and where shells look for them.
+/// Completions, by shell, and the paths where shells look for them.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/allot"),
     ("zsh", "usr/share/zsh/vendor-completions/_allot"),
     ("fish", "usr/share/fish/vendor_completions.d/allot.fish"),
 ];
 
-/// A program as users get it is refused a package if it has more bytes than that.
+/// Maximum size of a release binary in a package, in bytes.
 const LARGEST: u64 = 32_000_000;
 
-/// What is only looked into is not compressed: for a development build that takes a minute.
+/// No compression for packages that are only inspected: compressing a development build takes a minute.
 const FAST: [&str; 1] = ["-Znone"];
 
-/// Makes the user, and restarts a service that runs: the one before goes on with the old binary otherwise. A new
-/// service is not started, since everybody would be its administrator.
+/// Creates the user, and restarts a running service, which would otherwise continue with the old binary.
+/// Doesn't start a new service, because everyone would be its administrator.
 const POSTINST: &str = "#!/bin/sh
 set -e
 if [ \"$1\" = configure ]; then
@@ -61,7 +62,7 @@ if [ \"$1\" = configure ]; then
 fi
 ";
 
-/// Leases stay, also when the package is purged: they are not the package's.
+/// Leases stay even if the package is purged: they don't belong to the package.
 const PRERM: &str = "#!/bin/sh
 set -e
 if [ \"$1\" = remove ] && [ -d /run/systemd/system ]; then
@@ -69,7 +70,6 @@ if [ \"$1\" = remove ] && [ -d /run/systemd/system ]; then
 fi
 ";
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let only_check = arguments.switch("--check");
     let any_size = arguments.switch("--any-size");
@@ -103,7 +103,7 @@ fn small_enough(program: &Path, largest: u64) -> Result<()> {
     Ok(())
 }
 
-/// Builds the package and looks into it, as an administrator would before installing it.
+/// Builds the package and inspects it, as an administrator would before installing it.
 pub fn check(program: &Executable) -> Result<Tally> {
     need_program("dpkg-deb", "dpkg")?;
     let mut cases = Cases::new("package");
@@ -155,7 +155,7 @@ pub fn check(program: &Executable) -> Result<Tally> {
     Ok(cases.tally())
 }
 
-/// Builds the package with further options of `dpkg-deb`; where it is.
+/// Builds the package with additional options of `dpkg-deb`, and returns its path.
 fn build(program: &Executable, out: &Path, options: &[&str]) -> Result<PathBuf> {
     let scratch = tempfile::tempdir()?;
     let tree = scratch.path().join("tree");
@@ -188,7 +188,7 @@ fn build(program: &Executable, out: &Path, options: &[&str]) -> Result<PathBuf> 
     Ok(package)
 }
 
-/// The documentation: paths in the checkout.
+/// Pages of documentation, as paths in the checkout.
 fn pages() -> Result<Vec<String>> {
     let mut pages =
         ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
@@ -204,7 +204,7 @@ fn pages() -> Result<Vec<String>> {
     Ok(pages)
 }
 
-/// Links of the pages for users to files that are not there.
+/// Links in pages for users whose target doesn't exist.
 fn dead_links(tree: &Path) -> Result<Vec<String>> {
     let mut dead = Vec::new();
     for page in pages()?.iter().filter(|page| page.starts_with("docs/") || *page == "README.md") {
@@ -240,11 +240,11 @@ fn manual(binary: &Path, tree: &Path) -> Result<()> {
     output_of(Command::new(binary).arg("man").arg(&pages))?;
     let files: Vec<PathBuf> =
         fs::read_dir(&pages)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
-    // Without times and names, so that the same pages make the same package.
+    // Without names and timestamps, so that equal pages give equal packages.
     must_run(Command::new("gzip").args(["-9", "-n"]).args(files))
 }
 
-/// The binary knows the names; the links are to lead to where it will be.
+/// Takes the names from the binary, and points the links to its path after installation.
 fn links(binary: &Path, tree: &Path) -> Result<()> {
     let directory = tree.join(LINKS);
     fs::create_dir_all(&directory)?;
@@ -257,7 +257,7 @@ fn links(binary: &Path, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Who answers for the package, as Debian's tools are told who builds one.
+/// Maintainer of the package, from the variables of Debian's tools.
 fn maintainer() -> String {
     let told = |name: &str, otherwise: &str| env::var(name).unwrap_or_else(|_| otherwise.to_owned());
     format!(
@@ -267,8 +267,7 @@ fn maintainer() -> String {
     )
 }
 
-/// What has changed, in the format of Debian, of the time of the last commit, so that the same pages make the same
-/// package.
+/// Writes a changelog in Debian's format, dated by the last commit, so that equal pages give equal packages.
 fn changelog(tree: &Path, maintainer: &str) -> Result<()> {
     let date = output_of(Command::new("git").current_dir(root()).args(["log", "-1", "--format=%cD"]))?;
     let changes = format!(
@@ -282,7 +281,7 @@ fn changelog(tree: &Path, maintainer: &str) -> Result<()> {
 }
 
 fn control(tree: &Path, architecture: &str, maintainer: &str) -> Result<()> {
-    // Whoever builds has this version or a newer one; what is older may lack something.
+    // The version of the building machine: an older libc can lack symbols.
     let libc = output_of(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
     let libc =
         libc.split_whitespace().last().context("getconf does not know the version of libc")?.to_owned();

@@ -1,5 +1,5 @@
-//! Chores that are programs of their own: what compares, tests and measures the programs is in crates of its own, which the
-//! other chores do not wait for.
+//! Chores that are separate programs. The code that compares, tests and measures is in crates of its own, so
+//! that other chores don't have to wait for their build.
 
 use std::env;
 use std::os::unix::process::CommandExt;
@@ -9,21 +9,20 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use chores::places;
 
-/// The program of a crate, which has the crate's name.
+/// A program with the name of its crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// Known faults of dependencies.
     Advisories,
     /// The reference and ours on the same input.
     Differential,
-    /// The leasing service as a process, real peers.
+    /// The leasing service as a process, and real peers.
     E2e,
-    /// What the programs cost.
+    /// Cost of the programs, and quality of their answers.
     Bench,
 }
 
 impl Program {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Advisories, Self::Differential, Self::E2e, Self::Bench];
 
     fn name(self) -> &'static str {
@@ -35,12 +34,12 @@ impl Program {
         }
     }
 
-    /// Where it is once it is built.
+    /// Path of the development build.
     pub fn path(self) -> PathBuf {
         places::development_build(self.name())
     }
 
-    /// Builds it, which takes minutes the first time.
+    /// Builds the program, which takes minutes the first time.
     pub fn build(self) -> Result<()> {
         if !self.path().exists() {
             eprintln!("Building {}; the first time this takes some minutes.", self.name());
@@ -48,14 +47,14 @@ impl Program {
         places::build(&[self.name()])
     }
 
-    /// Runs it, built from what is there.
+    /// Builds the program, and returns a command that runs it.
     pub fn command(self) -> Result<Command> {
         self.build()?;
         Ok(Command::new(self.path()))
     }
 
-    /// Becomes it, so that Ctrl-C reaches it and nobody else, and its exit status is ours. It is called as we are, so that
-    /// its errors are `xtask`'s.
+    /// Replaces this process by the program, so that Ctrl-C reaches only that, and its exit status becomes
+    /// ours. It gets our name as `argv[0]`, so that its errors are reported as `xtask`'s.
     pub fn become_it(self, words: impl IntoIterator<Item = String>) -> Result<()> {
         let mut command = self.command()?;
         command.args(words).arg0(env::args_os().next().unwrap_or_default());
@@ -63,7 +62,6 @@ impl Program {
     }
 }
 
-/// Builds all of them.
 pub fn build_all() -> Result<()> {
     places::build(&Program::ALL.map(Program::name))
 }

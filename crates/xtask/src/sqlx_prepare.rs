@@ -1,7 +1,9 @@
-//! `cargo xtask sqlx-prepare`: what the compiler knows of the database's queries when there is no database.
+//! `cargo xtask sqlx-prepare`: descriptions of the stores' queries, with which the compiler needs no
+//! database.
 //!
-//! A scratch database gets the schema, the crate is compiled against it, and each query leaves a description in
-//! the crate's `.sqlx`, which is committed. With `--check` nothing is written, but a difference is an error.
+//! The schema is created in a scratch database, and the crate is compiled against it. Each query then has a
+//! description in the crate's `.sqlx`, which is committed. With `--check`, nothing is written, and a
+//! difference is an error.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,14 +17,13 @@ use chores::places::{cargo, need_postgres, need_program, root};
 use chores::run::must_run;
 use scratch_postgres::ScratchPostgres;
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let check = arguments.switch("--check");
     arguments.finish()?;
     run(check)
 }
 
-/// Describes the queries of both stores again; with `check`, only compares.
+/// Describes the queries of both stores. With `check`, only compares.
 pub fn run(check: bool) -> Result<()> {
     let scratch = tempfile::tempdir().context("no temporary directory")?;
     let file = scratch.path().join("schema.db");
@@ -39,14 +40,14 @@ pub fn run(check: bool) -> Result<()> {
     describe("store-postgres", ("ALLOT_POSTGRES_URL", &url), check)
 }
 
-/// Compiles a crate against its database.
+/// Compiles a crate against its database, and updates or compares its descriptions.
 fn describe(package: &str, (variable, url): (&str, &str), check: bool) -> Result<()> {
     let crate_directory = root().join("crates").join(package);
     let described = crate_directory.join(".sqlx");
     let scratch = tempfile::tempdir().context("no temporary directory")?;
     let fresh = scratch.path().join("sqlx");
     fs::create_dir(&fresh)?;
-    // The compiler does not see that the database has changed.
+    // Forces compilation: cargo doesn't notice that the database has changed.
     File::options().write(true).open(crate_directory.join("src/lib.rs"))?.set_modified(SystemTime::now())?;
     must_run(
         cargo()
@@ -76,13 +77,13 @@ fn describe(package: &str, (variable, url): (&str, &str), check: bool) -> Result
     Ok(())
 }
 
-/// Whether a file is a migration, beside which there may be others.
+/// Whether a file is a migration. The directory can have other files.
 fn is_script(name: &Path) -> bool {
     name.extension().is_some_and(|extension| extension == "sql")
 }
 
-/// Makes a database of all migrations, in order. By SQLite's own program, because the crate, which could do it as
-/// well, may not compile before this is done.
+/// Creates a database by applying all migrations in order. Uses SQLite's own program instead of the crate,
+/// which may not compile before the queries are described.
 fn migrate(database: &Path, migrations: &Path) -> Result<()> {
     need_program("sqlite3", "sqlite3")?;
     for name in files(migrations)?.keys().filter(|name| is_script(name)) {
@@ -93,7 +94,7 @@ fn migrate(database: &Path, migrations: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files of a directory, by name.
+/// Files of a directory, by name.
 fn files(directory: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut files = BTreeMap::new();
     if !directory.exists() {

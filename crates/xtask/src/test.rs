@@ -1,12 +1,12 @@
 //! `cargo xtask test`: everything that continuous integration runs.
 //!
-//! First what is built and tested most often, so that its failures come early and end the run. Then three lanes side by
-//! side, on machines with few processors: stages that mostly wait for a service or for time, and meanwhile stages
-//! that compute, and the longest of all, which keeps one processor busy. Each of those is a process of its own, whose
-//! output is shown when it has ended.
+//! What developers build and test most often comes first, so that its failures end the run early. Then three
+//! lanes run side by side, which suits machines with few processors: stages that mostly wait for a service or
+//! for time, the longest stage, which keeps one processor busy, and stages that compute. Each of those stages
+//! is a separate process, whose output is shown when it has ended.
 //!
-//! Most stages are of other crates, whose [programs](crate::programs) run them: this one, which is built before the first
-//! of them, has to know nothing of theirs but the names.
+//! Most stages belong to other crates, and their [programs](crate::programs) run them. This program is built
+//! before the first stage, so it only knows their names.
 
 mod lanes;
 mod stage;
@@ -28,7 +28,7 @@ use self::stage::{Check, Programs, Stage, checks, command, of};
 use crate::programs::{self, Program};
 use crate::{console, package};
 
-/// One after the other; a command that fails ends the run.
+/// Run one after another. A failed command ends the run.
 const FIRST: [Stage; 6] = [
     command("dependencies recorded", || {
         output_of(cargo().args(["metadata", "--locked", "--format-version", "1"])).map(drop)
@@ -44,14 +44,15 @@ const FIRST: [Stage; 6] = [
     }),
     command("build", || {
         must_run(unit_tests().arg("--no-run"))?;
-        // Of programs the tests have built those of crates that have a directory of tests; these are linked from what is
-        // there.
+        // Building the tests has built the programs of crates with a directory `tests`. The remaining
+        // programs only need to be linked.
         programs::build_all()
     }),
     command("unit tests", || must_run(&mut unit_tests())),
 ];
 
-/// Stages that compute, beside those that wait; last those that use all processors, when fewer of the others are left.
+/// Stages that compute, next to those that wait. Stages that use all processors are last, when fewer of the
+/// other stages are left.
 const COMPUTING: [Stage; 10] = [
     command("lints", || {
         must_run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
@@ -67,7 +68,7 @@ const COMPUTING: [Stage; 10] = [
     of(Program::Differential, "captures"),
 ];
 
-/// Runs the tests in a directory, which need nothing but Python.
+/// Runs the Python tests in a directory, which need no packages.
 fn python_tests(directory: &str) -> Result<()> {
     let tests = ["-m", "unittest", "discover", "--start-directory", directory];
     must_run(Command::new("python3").args(tests).current_dir(places::root()))
@@ -85,20 +86,18 @@ const WAITING: [Stage; 8] = [
     checks("console", |ours| console::check(ours).map(Outcome::Counted)),
 ];
 
-/// The one that takes as long as all others together.
+/// The stage that takes as long as all others together.
 const LONGEST: [Stage; 1] = [of(Program::E2e, "schemathesis")];
 
-/// All stages.
 fn stages() -> Vec<Stage> {
     [&FIRST[..], &WAITING, &LONGEST, &COMPUTING].concat()
 }
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let only = arguments.text("--only")?;
     let ours = arguments.text("--ours")?.map(Executable::new);
     arguments.finish()?;
-    // Asked before anything is built: the build puts another file in the place of the one that runs.
+    // Before any build: a build replaces the file of the running program.
     let this = std::env::current_exe().context("where is this program?")?;
     prepare()?;
     let mut run = Run::default();
@@ -112,7 +111,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         let names: Vec<&str> = all.iter().map(|stage| stage.name).collect();
         bail!("no stage is called '{only}': {}", names.join(", "));
     };
-    // What comes first needs no build, or is one.
+    // The first stages need no build, or are one.
     let needs_build =
         !FIRST.iter().any(|first| first.name == only) && !matches!(stage.check, Check::Command(_));
     let ours = match ours {
@@ -127,7 +126,8 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     run.conclude(ended)
 }
 
-/// What is missing is found out before minutes are spent. Registries are waited for side by side.
+/// Installs all prerequisites first, so that a missing one is noticed before minutes are spent. Registries
+/// are queried in parallel.
 fn prepare() -> Result<()> {
     let packages = || {
         places::reference()?;
@@ -137,7 +137,7 @@ fn prepare() -> Result<()> {
         chores::console::need_browser()
     };
     let python = || Python::ready().and_then(|_| Python::for_message_bus()).map(drop);
-    // Before anything is built: the program has the console in it.
+    // The console must be built before our program, which contains it.
     let all: [&(dyn Fn() -> Result<()> + Sync); 3] = [&packages, &python, &chores::console::build];
     thread::scope(|scope| {
         let started = all.map(|one| scope.spawn(one));
@@ -159,7 +159,6 @@ fn everything(run: &mut Run, programs: &Programs) -> Result<()> {
     lanes::side_by_side(&lanes, programs, |ended| run.take_over(ended))
 }
 
-/// Runs a stage by itself.
 fn one(run: &mut Run, stage: Stage, programs: &Programs) -> Result<()> {
     match stage.check {
         Check::Command(check) => run.command(stage.name, check)?,
@@ -179,7 +178,7 @@ fn has_nextest() -> bool {
 fn unit_tests() -> Command {
     let mut command = cargo();
     if has_nextest() {
-        // One more than there are processors: some wait.
+        // One more than the number of processors, because some tests wait.
         let at_once = thread::available_parallelism().map_or(1, NonZero::get) + 1;
         command.args(["nextest", "run", "--test-threads", &at_once.to_string()]);
     } else {

@@ -1,4 +1,4 @@
-//! Phrases that a reader of the field does not know do not come back into comments, messages, help and documentation.
+//! Keeps retired phrases out of comments, messages, help and documentation.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use chores::places::root;
 
 use crate::criteria::texts_in;
 
-/// Phrases that are not written any more, in lower case, and what to write.
+/// Retired phrases in lower case, with their replacements.
 const RETIRED: [(&str, &str); 17] = [
     ("make way", "be preempted"),
     ("makes way", "is preempted"),
@@ -28,19 +28,19 @@ const RETIRED: [(&str, &str); 17] = [
     ("laid down", "set"),
 ];
 
-/// Files that have to keep them: migrations cannot be changed, nor what tests of theirs expect.
+/// Files that must keep them: migrations can't be changed, nor the texts that their tests expect.
 const EXEMPT: [&str; 3] = [
     "crates/store-sqlite/src/tests.rs",
     "crates/store-postgres/tests/it/schema.rs",
     "crates/xtask/src/words.rs",
 ];
 
-/// Where text is written, and by which endings.
+/// Pages, directories and file extensions to check.
 const PAGES: [&str; 3] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
 const DIRECTORIES: [&str; 5] = ["crates", "docs", "contrib", "console/src", "console/tests"];
 const ENDINGS: [&str; 6] = ["rs", "md", "ts", "tsx", "py", "toml"];
 
-/// Retired phrases in a text, with the number of the line that each begins in. A phrase may go over the end of a line of a
+/// Retired phrases in a text, with the number of the line in which each begins. A phrase can span lines of a
 /// comment.
 fn retired(text: &str) -> Vec<(usize, &'static str, &'static str)> {
     let mut words: Vec<(usize, String)> = Vec::new();

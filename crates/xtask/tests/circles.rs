@@ -1,32 +1,33 @@
-//! Inside a crate, files depend downwards: of those that import from each other in a circle there are few.
+//! Limits import cycles: within a crate, files should depend on each other in one direction only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How many files of a crate may be in one circle.
+/// Maximum number of files in a cycle.
 const MOST: usize = 3;
 
-/// How many circles there may be in all crates.
+/// Maximum number of cycles in all crates.
 const MOST_CIRCLES: usize = 8;
 
-/// Larger circles, by a crate and a file in them, and why they stay.
+/// Larger cycles that are allowed: a crate, a file in the cycle, and the reason.
 const EXCEPTIONS: [(&str, &str, &str); 2] = [
     ("placement", "allocate", "whether a node may fail is found out by placing its instances elsewhere"),
     ("placement", "balance", "the bound of the search is of the balancer's own figures"),
 ];
 
-/// What is imported, and from where: by module, as `leasing::create`; the crate's root is the empty name.
+/// The modules that each module imports from. Names are as in `leasing::create`; the crate's root is the
+/// empty name.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// A `use`: whether it is a re-export, and the paths that it names.
+/// A `use`: whether it is a re-export, and the paths it names.
 type Use = (bool, Vec<String>);
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates").to_owned()
 }
 
-/// The files below, by the modules that they are.
+/// Collects the files below a directory, by module name.
 fn modules(directory: &Path, above: &str, found: &mut BTreeMap<String, PathBuf>) {
     for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -41,14 +42,14 @@ fn modules(directory: &Path, above: &str, found: &mut BTreeMap<String, PathBuf>)
     }
 }
 
-/// The code of a file without comments and without its tests, which stand at its end.
+/// The code of a file without comments and without the tests at its end.
 fn code(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The paths of `use a::{b, c::{d, e}}`, each by itself.
+/// Expands `use a::{b, c::{d, e}}` into single paths.
 fn paths(tree: &str, above: &str, found: &mut Vec<String>) {
     let (mut depth, mut begin) = (0, 0);
     let mut parts = Vec::new();
@@ -72,7 +73,7 @@ fn paths(tree: &str, above: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The module that a path of a module leads to, if it is one of the crate's: the deepest that is known.
+/// The module of this crate that a path in `module` refers to: the deepest known one.
 fn target(path: &str, module: &str, known: &BTreeMap<String, PathBuf>) -> Option<String> {
     let mut words: Vec<&str> = path.split("::").map(str::trim).collect();
     let mut at: Vec<&str> = module.split("::").filter(|word| !word.is_empty()).collect();
@@ -100,7 +101,7 @@ fn target(path: &str, module: &str, known: &BTreeMap<String, PathBuf>) -> Option
     Some(at.join("::")).filter(|found| found != module)
 }
 
-/// The `use` of a file, each with what it names; what is renamed keeps its own name.
+/// The `use` items of a file, with the paths they name. Renamed items keep their original name.
 fn uses(code: &str) -> Vec<Use> {
     let mut found = Vec::new();
     for (before, rest) in code.match_indices("use ").map(|(at, _)| code.split_at(at)) {
@@ -115,7 +116,7 @@ fn uses(code: &str) -> Vec<Use> {
     found
 }
 
-/// Where a path leads to, and the name of what it leads to there.
+/// The module that a path refers to, and the name of the item in it.
 fn item<'p>(path: &'p str, module: &str, known: &BTreeMap<String, PathBuf>) -> Option<(String, &'p str)> {
     let path = path.split(" as ").next().unwrap_or(path).trim();
     Some((target(path, module, known)?, path.rsplit("::").next().unwrap_or(path)))
@@ -129,7 +130,7 @@ fn imports(source: &Path) -> Imports {
         (module.clone(), uses(&code(&text)))
     };
     let all: BTreeMap<String, Vec<Use>> = known.iter().map(read).collect();
-    // Whoever imports what a module re-exports depends on the file that has it.
+    // An import of a re-exported item depends on the file that defines it.
     let mut reexports: BTreeMap<(String, &str), String> = BTreeMap::new();
     for (module, uses) in &all {
         for path in uses.iter().filter(|(reexport, _)| *reexport).flat_map(|(_, paths)| paths) {
@@ -152,7 +153,7 @@ fn imports(source: &Path) -> Imports {
     all.iter().map(of).collect()
 }
 
-/// What is reached from a module.
+/// All modules reachable from a module.
 fn reached<'a>(from: &'a str, imports: &'a Imports) -> BTreeSet<&'a str> {
     let (mut found, mut left) = (BTreeSet::new(), vec![from]);
     while let Some(next) = left.pop() {
@@ -161,7 +162,7 @@ fn reached<'a>(from: &'a str, imports: &'a Imports) -> BTreeSet<&'a str> {
     found
 }
 
-/// Modules that reach each other, for each circle.
+/// Groups of modules that can all reach each other.
 fn circles(imports: &Imports) -> BTreeSet<BTreeSet<&str>> {
     let all: BTreeMap<&str, BTreeSet<&str>> =
         imports.keys().map(|module| (module.as_str(), reached(module, imports))).collect();

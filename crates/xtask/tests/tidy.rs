@@ -1,9 +1,9 @@
-//! Tidiness that no compiler checks: sizes of files, first lines of modules, words that must not be there.
+//! Tidiness rules that no compiler checks: file sizes, first lines of modules, forbidden words.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files longer than this are split by concept.
+/// Maximum number of lines. Longer files must be split by concept.
 const MOST_LINES: usize = 700;
 
 fn root() -> PathBuf {
@@ -19,7 +19,7 @@ fn files(extensions: &[&str]) -> Vec<(PathBuf, String)> {
             let path = entry.expect("readable").path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if path.is_dir() {
-                // .git and what is generated; .ci and .cargo are ours
+                // Skips .git and generated files. .ci and .cargo belong to the project.
                 if !["target", "node_modules", ".git", "corpus", "artifacts"].contains(&name.as_str()) {
                     directories.push(path);
                 }
@@ -53,20 +53,20 @@ fn modules_say_what_they_are_for() {
     all_good(&["rs"], "does not start with `//!`", starts);
 }
 
-/// Whether every block in comments says that it is no Rust code.
+/// Whether every code block in comments is marked as something other than Rust.
 fn has_no_doc_tests(content: &str) -> bool {
     let comments = content.lines().map(str::trim_start).filter_map(|line| {
         line.strip_prefix("//!").or_else(|| line.strip_prefix("///")).map(str::trim_start)
     });
     let mut fences = comments.filter_map(|line| line.strip_prefix("```"));
-    // The second of each pair ends a block.
+    // Every second fence closes a block.
     let mut opening = std::iter::from_fn(|| fences.next().inspect(|_| _ = fences.next()));
     opening.all(|kind| ["text", "toml", "json", "console", "ignore"].contains(&kind))
 }
 
 #[test]
 fn no_comment_has_code_that_nothing_runs() {
-    // Doc tests would be one more build of every library.
+    // Doc tests would need another build of every library.
     all_good(&["rs"], "has a doc test, which nothing runs: make it a unit test", has_no_doc_tests);
     assert!(has_no_doc_tests("//! ```text\n//! a\n//! ```\n/// ```toml\n/// ```\n"));
     for runs in ["/// ```\n/// f()\n/// ```\n", "//! ```text\n//! ```\n//! ```rust\n//! ```\n"] {

@@ -78,7 +78,6 @@ struct Attacking {
     http: reqwest::Client,
 }
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let fleets = arguments.text("--hosts")?.unwrap_or_else(|| FLEETS.to_owned());
     let fleets = fleets.split(',').map(str::parse).collect::<Result<_, _>>();

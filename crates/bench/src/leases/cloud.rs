@@ -1,4 +1,4 @@
-//! A cloud with many hosts and leases to come: the same requests in every run.
+//! A cloud with many hosts and future leases. The requests are the same in every run.
 
 use std::path::Path;
 
@@ -14,19 +14,19 @@ use futures::stream;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Capabilities of each host.
+/// Number of capabilities of each host.
 const CAPABILITIES: usize = 30;
-/// Requests under way at once while the cloud is filled.
+/// Number of concurrent requests while the cloud is filled.
 const AT_ONCE: usize = 8;
-/// Leases begin from then on, so that none begins while something is measured; in hours.
+/// Hours until the first lease starts: far enough that none starts during a measurement.
 const AHEAD_HOURS: i64 = 30 * 24;
 const YEAR_HOURS: i64 = 365 * 24;
-/// In how many years small leases begin.
+/// Number of years in which small leases start.
 const YEARS: i64 = 4;
-/// Refused requests for one that is accepted, after which the cloud counts as full.
+/// Refused requests per accepted one above which the cloud counts as full.
 const REFUSALS: usize = 4;
 
-/// What to ask for next.
+/// Generator of requests for a cloud.
 #[derive(Debug)]
 pub struct Cloud {
     hosts: usize,
@@ -35,22 +35,21 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// A cloud of so many hosts.
     pub fn new(hosts: usize) -> Self {
         Self { hosts, random: Random::new(1), origin: Minute::now().plus(AHEAD_HOURS * 60) }
     }
 
-    /// The minute in which leases that were asked for begin at the earliest.
+    /// Earliest start of the generated leases.
     pub fn origin(&self) -> Minute {
         self.origin
     }
 
-    /// How many hosts it has.
+    /// Number of hosts.
     pub fn hosts(&self) -> usize {
         self.hosts
     }
 
-    /// Takes all machines on, each with its capabilities.
+    /// Registers all machines as hosts, each with its capabilities.
     pub fn take_on_hosts(&self, caller: &Caller) -> Result<()> {
         let host = |id: usize| {
             let mut host = json!({"id": id.to_string()});
@@ -65,8 +64,9 @@ impl Cloud {
         Ok(())
     }
 
-    /// Enters leases of one host for some hours, of which very many fit, into the database of a service that is
-    /// stopped and has none: asking for them would take longer than measuring.
+    /// Inserts leases of one host for some hours, of which very many fit, directly into the database. The
+    /// service must be stopped and have no leases. Creating them with requests would take longer than the
+    /// measurement.
     pub fn enter(&self, database: &Path, leases: usize) -> Result<()> {
         let mut example = cargo();
         example
@@ -76,7 +76,7 @@ impl Cloud {
         output_of(&mut example).map(drop)
     }
 
-    /// Asks for leases until so many are accepted.
+    /// Requests leases until `leases` of them are accepted.
     pub fn fill(&mut self, caller: &Caller, leases: usize) -> Result<()> {
         let (mut accepted, mut refused) = (0, 0);
         while accepted < leases {
@@ -95,7 +95,7 @@ impl Cloud {
         Ok(())
     }
 
-    /// Asks for so many leases of some hosts that begin at once and last for some days.
+    /// Requests leases of some hosts that start now and last for some days.
     pub fn begin(&mut self, caller: &Caller, leases: usize) -> Result<()> {
         let lease = |_| {
             let hosts = self.random.between(1, 3) as usize;
@@ -110,7 +110,7 @@ impl Cloud {
         })
     }
 
-    /// A lease as people ask for: some hosts, perhaps with a certain capability, or room for some instances.
+    /// A typical lease: some hosts, in some cases with a certain capability, or some instances.
     pub fn lease(&mut self) -> Value {
         let reservation = if self.random.chance(33) {
             json!({"resource_type": "virtual:instance", "vcpus": 4, "memory_mb": 8192, "disk_gb": 20,
@@ -127,7 +127,8 @@ impl Cloud {
         self.of(&reservation, YEAR_HOURS, hours)
     }
 
-    /// A lease of so many hosts that it is refused more often than not: most of all, or of those with a capability.
+    /// A lease of so many hosts that it is usually refused: most of all hosts, or most of those with a
+    /// capability.
     pub fn wide_lease(&mut self) -> Value {
         let share = self.random.between(60, 95) as usize;
         let (all, wanted) = if self.random.chance(50) {
@@ -155,14 +156,14 @@ impl Cloud {
     }
 }
 
-/// Sends requests, some at once, and returns the answers in the order in which they came.
+/// Sends requests, [`AT_ONCE`] at a time, and returns the answers in order of arrival.
 pub fn together(caller: &Caller, path: &str, bodies: impl IntoIterator<Item = Value>) -> Vec<Result<Answer>> {
     let http = caller.http();
     let send = |body: Value| async move { http.send(Method::POST, path, Some(&body)).await };
     caller.wait(stream::iter(bodies).map(send).buffer_unordered(AT_ONCE).collect())
 }
 
-/// The identifier of a lease in an answer.
+/// Identifier of the lease in an answer.
 pub fn id(answer: &Value) -> Result<String> {
     text(&answer["lease"], "id").map(str::to_owned).context("no lease in the answer")
 }

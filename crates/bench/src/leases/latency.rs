@@ -1,4 +1,4 @@
-//! How long requests take, as a client sees it.
+//! Latency of requests, as a client sees it.
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +12,16 @@ use serde_json::{Value, json};
 use super::cloud::{Cloud, id};
 use super::report::{Report, Row, Unit};
 
-/// What changes may take, in milliseconds at the 99th percentile.
+/// Maximum latency of changes, in milliseconds at the 99th percentile.
 const WANTED_CHANGE: f64 = 50.0;
-/// What the allocations of all hosts may take, in milliseconds.
+/// Maximum latency of the allocations of all hosts, in milliseconds.
 const WANTED_LIST: f64 = 200.0;
-/// How often lists are asked for.
+/// Number of requests for each list.
 const LISTS: usize = 30;
-/// Clients where several ask at once.
+/// Number of concurrent clients.
 const CLIENTS: usize = 4;
 
-/// Creating, extending and deleting: by one client, one request after the other, and by several at once.
+/// Creates, extends and deletes leases: first with a single client, then with several concurrent ones.
 pub fn changes(caller: &Caller, cloud: &mut Cloud, samples: usize, report: &mut Report) -> Result<()> {
     for clients in [1, CLIENTS] {
         let requests = |_| (0..samples / clients).map(|_| cloud.lease()).collect();
@@ -40,7 +40,7 @@ pub fn changes(caller: &Caller, cloud: &mut Cloud, samples: usize, report: &mut 
     Ok(())
 }
 
-/// Clients, each of one service and with leases of its own, at once.
+/// Runs clients concurrently, each with its own leases and its own service.
 pub fn change(caller: &Caller, clients: &[(Http, Vec<Value>)]) -> Result<Times> {
     let done = caller.wait(join_all(clients.iter().map(|(http, requests)| client(http, requests))));
     let mut times = Times::default();
@@ -50,7 +50,7 @@ pub fn change(caller: &Caller, clients: &[(Http, Vec<Value>)]) -> Result<Times> 
     Ok(times)
 }
 
-/// How long each change took.
+/// Latencies of changes.
 #[derive(Debug, Default)]
 pub struct Times {
     pub create: Vec<Duration>,
@@ -65,13 +65,14 @@ impl Times {
         self.delete.extend(other.delete);
     }
 
-    /// How many.
+    /// Total number of changes.
     pub fn changes(&self) -> usize {
         self.create.len() + self.extend.len() + self.delete.len()
     }
 }
 
-/// Creates, extends and deletes one lease after the other. Refusals count as well: they take as long to find out.
+/// Creates, extends and deletes one lease after another. Refusals count too, because deciding on them takes
+/// as long.
 async fn client(http: &Http, requests: &[Value]) -> Result<Times> {
     let mut times = Times::default();
     for request in requests {
@@ -94,13 +95,13 @@ async fn client(http: &Http, requests: &[Value]) -> Result<Times> {
     Ok(times)
 }
 
-/// Lists of everything.
+/// Reads complete lists.
 pub fn lists(caller: &Caller, report: &mut Report) -> Result<()> {
     let timed = |path: &str| -> Result<Vec<Duration>> {
         let mut times = Vec::new();
         for _ in 0..LISTS {
             let started = Instant::now();
-            // As it came: reading a long list takes this client longer than the service took to write it.
+            // Not parsed: parsing a long list takes this client longer than it took the service to write it.
             let (status, _) = caller.wait(caller.http().fetch(Method::GET, path, None))?;
             times.push(started.elapsed());
             ensure!(status == 200, "{path} was answered with {status}");

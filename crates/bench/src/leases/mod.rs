@@ -1,7 +1,8 @@
-//! `cargo xtask bench leases`: what the leasing service costs, through its front door.
+//! `cargo xtask bench leases`: latency, memory and throughput of the leasing service, measured through its
+//! API.
 //!
-//! The service and what asks it share the machine. Rows say what is wanted of them. With `--throughput`: instead,
-//! changes in a second by many clients, and sums of usage, on both databases. With `--only`: a part of it.
+//! The service and its clients share the machine. Rows show the limits. With `--throughput`, it measures
+//! changes per second by many clients and sums of usage instead, on both databases. `--only` selects a part.
 
 pub mod cloud;
 mod latency;
@@ -24,7 +25,7 @@ use e2e::leasing::server::{Launch, Server};
 use self::cloud::Cloud;
 use self::report::{Report, Row, Unit};
 
-/// What is measured.
+/// Sizes of the measured clouds.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     hosts: usize,
@@ -33,10 +34,9 @@ struct Sizes {
     samples: usize,
 }
 
-/// What can be measured alone.
+/// Parts, for `--only`.
 const PARTS: [&str; 5] = ["service", "preemptible", "start-up", "usage", "core"];
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let sizes = Sizes {
         hosts: arguments.value("--hosts", 1000)?,
@@ -80,7 +80,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     report.conclude()
 }
 
-/// Everything that is measured on a running service.
+/// Measurements on a running service.
 fn service(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let launch = Launch::new(ours, directory.path()).with_machines(sizes.hosts);
@@ -108,7 +108,7 @@ fn service(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The start of a service that has very many leases, which were entered while none ran.
+/// Measures the start of a service with very many leases, which are inserted while it is stopped.
 fn start_up(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let launch = Launch::new(ours, directory.path()).with_machines(sizes.hosts);
@@ -129,7 +129,7 @@ fn start_up(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> 
     Ok(())
 }
 
-/// What is measured in the core, by its own example.
+/// Measurements of the core, from its example `speed`.
 fn core(report: &mut Report) -> Result<()> {
     eprintln!("measuring the core");
     let mut example = cargo();
@@ -137,7 +137,7 @@ fn core(report: &mut Report) -> Result<()> {
     let said = output_of(&mut example)?;
     let slots = said.lines().filter(|line| line.starts_with("earliest slot of 20 hosts"));
     let times: Vec<[f64; 2]> = slots.map(report::milliseconds).collect::<Result<_>>()?;
-    // Lengths differ; the slowest counts.
+    // There is a line per length of the slot; the slowest counts.
     let slowest = times.into_iter().max_by(|a, b| a[1].total_cmp(&b[1]));
     let [median, ninety_ninth] =
         slowest.context("the example does not say how long the earliest slot takes")?;
@@ -156,7 +156,7 @@ fn core(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Resident memory of the process.
+/// Resident memory of the process, in MiB.
 fn memory_mib(server: &Server) -> Result<f64> {
     let status = fs::read_to_string(format!("/proc/{}/status", server.process())).context("no /proc")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;

@@ -1,4 +1,5 @@
-//! What preemptible instances cost: whoever asks where they may run, and leases that start where they were.
+//! Cost of preemptible instances: for requests that ask where one can run, and for leases that start on their
+//! hosts.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +14,14 @@ use super::cloud::{Cloud, together};
 use super::report::{Report, Row};
 use super::starts;
 
-/// To ask where an instance may run, of a thousand hosts, in milliseconds at the 99th percentile. The decision, without
-/// the request around it, is measured in the core.
+/// Maximum latency of asking which of a thousand hosts an instance can run on, in milliseconds at the 99th
+/// percentile. The decision without the request is measured in the core.
 const WANTED_MILLIS: f64 = 1.0;
-/// So long it may take until as many instances run as there are hosts.
+/// Maximum wait until an instance per host is running.
 const PATIENCE: Duration = Duration::from_mins(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
-/// Asks, and has a lease of every host start after an instance was preempted there.
+/// Measures the requests, then lease starts on all hosts after an instance was preempted on each.
 pub fn run(ours: &Executable, hosts: usize, samples: usize, report: &mut Report) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let launch = Launch::new(ours, directory.path())
@@ -48,7 +49,7 @@ pub fn run(ours: &Executable, hosts: usize, samples: usize, report: &mut Report)
     Ok(())
 }
 
-/// How long it takes to ask for all hosts.
+/// Latencies of asking for all hosts.
 fn asked(caller: &Caller, question: &Value, hosts: usize, samples: usize) -> Result<Vec<Duration>> {
     let mut times = Vec::new();
     for _ in 0..samples {
@@ -63,7 +64,7 @@ fn asked(caller: &Caller, question: &Value, hosts: usize, samples: usize) -> Res
     Ok(times)
 }
 
-/// Has as many instances run as there are hosts.
+/// Starts an instance per host.
 fn start(caller: &Caller, size: &Value, hosts: usize) -> Result<()> {
     let mut instance = size.clone();
     instance["name"] = json!("batch");

@@ -1,5 +1,5 @@
-//! How long it takes to be refused: before anybody is, it is looked whether leases that wait could make room, and what
-//! could be had instead.
+//! Latency of refusals. Before the service refuses a request, it checks whether moving waiting leases would
+//! make room, and looks for alternatives to offer.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::cloud::{Cloud, id};
 use super::report::{Report, Row};
 
-/// What a refusal may take, in milliseconds at the 99th percentile.
+/// Maximum latency of a refusal, in milliseconds at the 99th percentile.
 const WANTED: f64 = 50.0;
-/// Requests for one that is refused, after which the cloud counts as too empty.
+/// Accepted requests per refused one above which the cloud counts as too empty.
 const MOST_ACCEPTED: usize = 20;
 
-/// Refusals by one client, one after the other: offers are only said, and kept free.
+/// Measures refusals by a single client: with offers that are only shown, and with offers that are held.
 pub fn run(caller: &Caller, cloud: &mut Cloud, samples: usize, report: &mut Report) -> Result<()> {
     for (name, path) in [
         ("refuse a lease, with offers", "/v1/leases"),
@@ -29,7 +29,7 @@ pub fn run(caller: &Caller, cloud: &mut Cloud, samples: usize, report: &mut Repo
     Ok(())
 }
 
-/// How long so many refusals took, and how many offers came with them.
+/// Latencies of refusals, and their total number of offers.
 fn refused(caller: &Caller, cloud: &mut Cloud, samples: usize, path: &str) -> Result<(Vec<Duration>, usize)> {
     let (mut times, mut offers, mut accepted) = (Vec::new(), 0, 0);
     while times.len() < samples {

@@ -1,11 +1,11 @@
-//! What was measured, beside what is wanted.
+//! Measurements and their limits.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-/// What a figure is of.
+/// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Seconds,
@@ -30,34 +30,33 @@ impl Unit {
 /// A measurement.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Of what.
     name: String,
     unit: Unit,
-    /// The usual figure, or the only one.
+    /// Median, or the only figure.
     median: f64,
-    /// What one of a hundred exceeds, if there were many.
+    /// 99th percentile of several samples.
     ninety_ninth: Option<f64>,
-    /// The worst, if there were several.
+    /// Maximum of several samples.
     most: Option<f64>,
     wanted: Option<f64>,
 }
 
 impl Row {
-    /// A single figure.
+    /// A row with a single figure.
     pub fn one(name: &str, unit: Unit, figure: f64) -> Self {
         Self { name: name.to_owned(), unit, median: figure, ninety_ninth: None, most: None, wanted: None }
     }
 
-    /// The same with what one of a hundred exceeds.
+    /// Adds the 99th percentile.
     pub fn with_ninety_ninth(self, figure: f64) -> Self {
         Self { ninety_ninth: Some(figure), ..self }
     }
 
-    /// Many times.
+    /// A row of many samples.
     pub fn of(name: &str, mut times: Vec<Duration>) -> Result<Self> {
         times.sort_unstable();
         let at = |share: f64| -> Result<f64> {
-            // The smallest that the share of all does not exceed.
+            // Nearest rank: the smallest sample that at least this share of all samples doesn't exceed.
             let rank = (share * times.len() as f64).ceil() as usize;
             let time =
                 times.get(rank.saturating_sub(1)).with_context(|| format!("nothing measured: {name}"))?;
@@ -67,7 +66,7 @@ impl Row {
         Ok(Self { name: name.to_owned(), unit: Unit::Milliseconds, median, ninety_ninth, most, wanted: None })
     }
 
-    /// The 99th percentile, or the only figure, is to be less than that.
+    /// Sets the limit of the 99th percentile, or of the only figure.
     pub fn wanted_below(self, wanted: f64) -> Self {
         Self { wanted: Some(wanted), ..self }
     }
@@ -95,20 +94,19 @@ impl Row {
     }
 }
 
-/// All measurements.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     rows: Vec<Row>,
 }
 
 impl Report {
-    /// One more, which is said at once: the whole takes minutes.
+    /// Adds a row and prints it immediately, because a complete run takes minutes.
     pub fn add(&mut self, row: Row) {
         eprintln!("{}", row.line());
         self.rows.push(row);
     }
 
-    /// A table, or JSON.
+    /// Prints a table, or JSON.
     pub fn print(&self, json: bool) {
         if json {
             println!("{}", Value::Array(self.rows.iter().map(Row::json).collect()));
@@ -120,7 +118,7 @@ impl Report {
         }
     }
 
-    /// An error if something is worse than wanted.
+    /// Fails if a figure exceeds its limit.
     pub fn conclude(&self) -> Result<()> {
         let missed: Vec<&str> =
             self.rows.iter().filter(|row| row.is_met() == Some(false)).map(|row| row.name.as_str()).collect();
@@ -131,7 +129,7 @@ impl Report {
     }
 }
 
-/// The times of a line such as `a thing  median 250.123µs  p99 1.5ms`, in milliseconds.
+/// Median and 99th percentile, in milliseconds, from a line such as `a thing  median 250.123µs  p99 1.5ms`.
 pub fn milliseconds(line: &str) -> Result<[f64; 2]> {
     let time = |name: &str| {
         let mut words = line.split_whitespace().skip_while(|&word| word != name).skip(1);

@@ -1,4 +1,5 @@
-//! Leases that are all due in the same minute: how late each begins, and how long others wait meanwhile who make leases.
+//! Leases that are due in the same minute: the delay of each start, and the latency of concurrent lease
+//! creations.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -18,20 +19,20 @@ use tokio::time::sleep;
 use super::cloud::{Cloud, id, together};
 use super::report::{Report, Row};
 
-/// A lease is to begin within that of its time.
+/// Maximum delay of a lease's start.
 const WANTED_MILLIS: f64 = 1000.0;
-/// How often a lease is made meanwhile.
+/// Pause between lease creations during the starts.
 const EVERY: Duration = Duration::from_millis(5);
-/// For how long: leases begin, and cycles go on.
+/// Duration of these creations: leases start, and cycles continue.
 const MEANWHILE: Duration = Duration::from_secs(5);
-/// After that, leases that have not begun are given up.
+/// Time after which leases that haven't started are given up.
 const PATIENCE_SECONDS: i64 = 60;
 
-/// As many leases of one host as there are hosts. What was before is said in the report.
+/// Starts a lease on each host. `before` says in the report what ran before.
 pub fn run(server: &Server, cloud: &mut Cloud, before: &str, report: &mut Report) -> Result<()> {
     let caller = server.caller();
     let last = newest(caller)?;
-    // A full minute that leaves time to ask for all of them.
+    // A full minute that leaves time to request all leases.
     let start = Minute::now().plus(2);
     let lease = json!({"name": "starts", "start_date": start.sent(), "end_date": start.plus(30).sent(),
                        "reservations": [whole_hosts(1, 1)]});
@@ -53,7 +54,7 @@ pub fn run(server: &Server, cloud: &mut Cloud, before: &str, report: &mut Report
     Ok(())
 }
 
-/// How long it takes to make leases, one after the other, from that minute on. Refusals count as well.
+/// Latencies of lease creations, one after another, from that minute on. Refusals count too.
 fn created(url: &str, start: Minute, requests: &[Value]) -> Result<Vec<Duration>> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -74,8 +75,8 @@ fn created(url: &str, start: Minute, requests: &[Value]) -> Result<Vec<Duration>
     })
 }
 
-/// Follows notifications, and notes when each lease is said to have begun: the client's time, which is later than
-/// the service's.
+/// Follows notifications and records when each lease is reported as started. This is the client's time, which
+/// is later than the service's.
 fn arrivals(
     caller: &Caller,
     start: Minute,
@@ -93,7 +94,7 @@ fn arrivals(
     Ok(late)
 }
 
-/// The number of the newest notification.
+/// Number of the newest notification.
 fn newest(caller: &Caller) -> Result<u64> {
     let mut last = 0;
     loop {
@@ -107,15 +108,15 @@ fn newest(caller: &Caller) -> Result<u64> {
 
 /// A batch of notifications.
 struct Told {
-    /// When it was there. What it says is read after that, which takes long for so many.
+    /// Time of arrival. Parsing so many notifications afterward takes long.
     at: Timestamp,
-    /// The number of the last one.
+    /// Number of the last one.
     newest: u64,
-    /// The leases that begin in it.
+    /// Leases that start according to this batch.
     begun: Vec<String>,
 }
 
-/// The notifications after that number.
+/// Notifications after the one with that number.
 fn notifications(caller: &Caller, after: u64, wait_seconds: u32) -> Result<Told> {
     let path = format!("/v1/notifications?after={after}&limit=1000&wait={wait_seconds}");
     let (status, body) = caller.wait(caller.http().fetch(Method::GET, &path, None))?;

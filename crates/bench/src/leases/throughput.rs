@@ -1,6 +1,6 @@
-//! How many changes of leases are answered in a second, on SQLite and on PostgreSQL, where one to three services share
-//! it; beside what the disk and the database can do at most, since every change is acknowledged only once it is
-//! durable.
+//! Lease changes per second, on SQLite and on PostgreSQL shared by one to three services. For comparison, it
+//! measures the maximum rates of the disk and of the database, because a change is acknowledged only when it
+//! is durable.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -20,20 +20,20 @@ use super::latency::{Times, change};
 use super::report::{Report, Row, Unit};
 use super::usage;
 
-/// Clients that ask at once.
+/// Number of concurrent clients.
 const CLIENTS: usize = 16;
-/// How long the disk and the database are measured alone.
+/// Duration of the measurements of the disk and of the database alone.
 const ALONE: Duration = Duration::from_secs(5);
-/// A request may take that long.
+/// Request timeout.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Services that share PostgreSQL.
+/// Names of the services that share PostgreSQL.
 const NAMES: [&str; 3] = ["one", "two", "three"];
 
-/// What a change of any lease costs at least in PostgreSQL: one row counts revisions, so that they become visible in
-/// order, and changes take turns at it.
+/// Minimum work of any lease change in PostgreSQL. One row counts revisions, so that they become visible in
+/// order, and changes take turns to update it.
 const COUNTER: &str = "UPDATE counter SET number = number + 1";
 
-/// How large the cloud is.
+/// Size of the cloud, and number of samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub hosts: usize,
@@ -41,7 +41,7 @@ pub struct Sizes {
     pub samples: usize,
 }
 
-/// Measures everything. The leases are made once, and copied to PostgreSQL.
+/// Runs all measurements. The leases are created once, and copied to PostgreSQL.
 pub fn run(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let hooks = Hooks::new(directory.path(), sizes.hosts)?;
@@ -79,7 +79,7 @@ pub fn run(ours: &Executable, sizes: Sizes, report: &mut Report) -> Result<()> {
     usage::run(ours, Some(&postgres), report)
 }
 
-/// Clients change leases, spread over the services; none begins meanwhile.
+/// Measures changes by clients that are distributed over the services. No lease starts during this time.
 fn measure(
     name: &str,
     servers: &[Server],
@@ -106,8 +106,8 @@ fn measure(
     Ok(())
 }
 
-/// Blocks that one process appends in a second, each safe from a loss of power before the next: more changes in a
-/// second are only possible where several share one such write.
+/// Number of blocks per second that one process can append durably, one after another. More changes per
+/// second are only possible if several share a write.
 fn durable_writes(directory: &Path) -> Result<f64> {
     let path = directory.join("durable");
     let mut file = File::create(&path)?;
@@ -122,7 +122,7 @@ fn durable_writes(directory: &Path) -> Result<f64> {
     Ok(rate)
 }
 
-/// A server that does not forget what it acknowledged.
+/// A PostgreSQL server with durable commits, unlike the usual scratch server.
 fn durable_postgres() -> Result<ScratchPostgres> {
     let postgres = ScratchPostgres::start().map_err(|error| anyhow!(error))?;
     for setting in ["fsync = on", "full_page_writes = on", "autovacuum = on"] {
@@ -132,7 +132,7 @@ fn durable_postgres() -> Result<ScratchPostgres> {
     Ok(postgres)
 }
 
-/// How often a second that many clients can count in one row, by PostgreSQL's own benchmark.
+/// Updates of one row per second by as many clients, measured with pgbench.
 fn commits(postgres: &ScratchPostgres, directory: &Path) -> Result<f64> {
     for statement in ["CREATE TABLE counter (number bigint)", "INSERT INTO counter VALUES (0)"] {
         postgres.run(statement).map_err(|error| anyhow!(error))?;

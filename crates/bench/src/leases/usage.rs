@@ -1,4 +1,4 @@
-//! How long it takes to sum the usage of a month.
+//! Latency of summing the usage of a month.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,17 +14,17 @@ use scratch_postgres::ScratchPostgres;
 
 use super::report::{Report, Row};
 
-/// How many projects have leases, 30 a month each.
+/// Number of projects, each with 30 leases a month.
 const PROJECTS: usize = 1000;
-/// What the question may take, in milliseconds.
+/// Maximum latency, in milliseconds.
 const WANTED: f64 = 1000.0;
-/// How often it is asked.
+/// Number of requests.
 const SAMPLES: usize = 10;
-/// The months that are entered, as long as the example has them.
+/// Number of months to insert. A month is as long as in the example that inserts them.
 const MONTHS: i64 = 12;
 const MONTH_MINUTES: i64 = 720 * 60;
 
-/// Enters a year of usage that is over, and asks for its last month; on that PostgreSQL as well, if there is one.
+/// Inserts a year of past usage, and requests its last month. Also on PostgreSQL, if a server is given.
 pub fn run(ours: &Executable, postgres: Option<&ScratchPostgres>, report: &mut Report) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let launch = Launch::new(ours, directory.path()).with_machines(1);

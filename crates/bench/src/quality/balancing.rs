@@ -1,4 +1,4 @@
-//! How well `hbal --search=deep` balances, beside the greedy search.
+//! Compares the balance that `hbal --search=deep` reaches with that of the greedy search.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::measure::{generate, measure};
 
-/// Options of the generator: one family of clusters a line.
+/// Generator options: one family of clusters per line.
 const FAMILIES: [&str; 17] = [
     "--nodes 10 --seed 1",
     "--nodes 10 --seed 2",
@@ -28,15 +28,15 @@ const FAMILIES: [&str; 17] = [
     "--nodes 40 --seed 1",
     "--nodes 40 --seed 2",
 ];
-/// How long is searched for each, seconds.
+/// Search time for each, in seconds.
 const TIME: &str = "3";
-/// Further ones with `--large`, and how long is searched for each.
+/// Additional clusters with `--large`, and their search times in seconds.
 const LARGE: [(&str, &str); 2] = [("--nodes 80 --seed 1", "10"), ("--nodes 200 --seed 1", "30")];
-/// What the deep search may spend beside the greedy one: no more moves; or no more copies of disks, but more
+/// Limits of the deep search relative to the greedy one: no more moves, or no more copies of disks but more
 /// migrations.
 const LIMITS: [(&str, &[&str]); 2] = [("moves", &[]), ("copies", &["--max-copies=usual"])];
 
-/// What one way to search found.
+/// Result of one search.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     score: f64,
@@ -44,7 +44,7 @@ struct Found {
     copies: u64,
     copied_gib: f64,
     migrations: u64,
-    /// Instances on nodes that fail N+1 in the end.
+    /// Instances on nodes that fail N+1 after the moves.
     n1: f64,
     cpu_seconds: f64,
 }
@@ -52,7 +52,7 @@ struct Found {
 #[derive(Clone, Debug)]
 struct Row {
     cluster: &'static str,
-    /// What the deep search may not spend more of than the greedy one.
+    /// Cost of which the deep search can't spend more than the greedy one: `moves` or `copies`.
     limit: &'static str,
     initial_score: f64,
     initial_n1: f64,
@@ -74,12 +74,12 @@ impl Row {
             "deep": self.deep.document()})
     }
 
-    /// The deep search's final score as a share of the greedy's.
+    /// The deep search's final score divided by the greedy one's.
     fn ratio(&self) -> f64 {
         if self.greedy.score > 0.0 { self.deep.score / self.greedy.score } else { 1.0 }
     }
 
-    /// Whether the deep search is worse, or spends more than it may.
+    /// Whether the deep search ends worse, or exceeds its limit.
     fn worse(&self) -> bool {
         let spent = |found: &Found| if self.limit == "moves" { found.moves } else { found.copies };
         self.deep.score > self.greedy.score
@@ -88,7 +88,7 @@ impl Row {
     }
 }
 
-/// Prints the tables, or a document; an error if a deep search is worse, or spends more than it may.
+/// Prints the tables, or a JSON document. Fails if a deep search is worse or exceeds its limit.
 pub fn table(ours: &Executable, large: bool, json: bool) -> Result<()> {
     let mut rows = Vec::new();
     let mut medians = serde_json::Map::new();
@@ -157,7 +157,7 @@ fn print(row: &Row) {
     );
 }
 
-/// Balances a cluster both ways; the deep search has further `options`.
+/// Balances a cluster with both searches; `options` are for the deep one.
 fn compare(ours: &Executable, cluster: &'static str, limit: &'static str, options: &[&str]) -> Result<Row> {
     let directory = tempfile::tempdir()?;
     let mut words = vec!["--out", "C"];
@@ -190,7 +190,7 @@ fn compare(ours: &Executable, cluster: &'static str, limit: &'static str, option
     })
 }
 
-/// A run's document, and the processor seconds it took.
+/// JSON document of a run, and its processor time in seconds.
 fn balance(ours: &Executable, options: &[&str], directory: &Path) -> Result<(Value, f64)> {
     let fixed = ["-q", "-t", "C.data", "--json"];
     let words: Vec<String> = fixed.iter().chain(options).map(|word| (*word).to_owned()).collect();

@@ -1,4 +1,4 @@
-//! `cargo xtask bench quality`: what a deep search finds that the reference's way does not.
+//! `cargo xtask bench quality`: improvements of deep searches over the reference's searches.
 
 mod balancing;
 mod rolling;
@@ -8,7 +8,6 @@ use chores::arguments::Arguments;
 use chores::places;
 use chores::run::Executable;
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let ours = arguments.text("--ours")?.map_or_else(places::released, |path| Ok(Executable::new(path)))?;
     let json = arguments.switch("--json");

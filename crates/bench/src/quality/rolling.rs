@@ -1,4 +1,4 @@
-//! How many groups `hroller --search=deep` makes, beside the exact search.
+//! Compares the number of groups of `hroller --search=deep` with that of the exact search.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use chores::run::Executable;
 
 use crate::measure::{Cost, generate, measure};
 
-/// Options of the generator, and of `hroller`.
+/// Options of the generator, and options of `hroller`.
 const ROLLING: [(&str, &str); 6] = [
     ("--nodes 95 --seed 8", ""),
     ("--nodes 200", ""),
@@ -17,7 +17,7 @@ const ROLLING: [(&str, &str); 6] = [
     ("--nodes 1000", "--offline-maintenance"),
 ];
 
-/// Prints the table.
+/// Prints the table. Fails if a deep search is worse.
 pub fn table(ours: &Executable) -> Result<()> {
     println!("| cluster | hroller | groups, exact | CPU s | groups, deep | CPU s | |");
     println!("| --- | --- | ---: | ---: | ---: | ---: | --- |");
@@ -43,7 +43,7 @@ pub fn table(ours: &Executable) -> Result<()> {
     Ok(())
 }
 
-/// How many groups of nodes are rebooted one after the other.
+/// Number of groups of nodes that are rebooted one after another, and the cost of the run.
 fn groups(ours: &Executable, options: &str, search: &str, directory: &Path) -> Result<(usize, Cost)> {
     let fixed = ["-q", "-t", "C.data", "--no-headers", "--search", search];
     let words = fixed.into_iter().chain(options.split_whitespace()).map(str::to_owned);

@@ -1,5 +1,5 @@
-//! The requests that the cluster's master daemon sent during a scenario: what ours answered there and then,
-//! beside what the reference answers to the same file.
+//! Compares the `hail` answers that ours gave to the cluster's master daemon during a scenario with the
+//! reference's answers to the same requests.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use differential::outcome;
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Compares all answers in `directory`.
+/// Compares the answers to all requests recorded in `directory`.
 pub fn compare(directory: &Path, ours: &Executable) -> Result<Tally> {
     let reference = places::reference()?;
     let mut names: Vec<String> = Vec::new();
@@ -50,7 +50,7 @@ fn one(
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     };
     let request = read("request.json")?;
-    // The wrapper's own name and the request's path come first.
+    // The first two lines are the wrapper's name and the path of the request.
     let options = read("argv")?.lines().skip(2).map(str::to_owned).collect::<Vec<_>>();
     let arguments: Vec<String> = options.into_iter().chain(["request.json".to_owned()]).collect();
     let files = [("request.json", request.as_str())];

@@ -1,5 +1,5 @@
-//! `cargo xtask lab clients`: heavy clients of the package registry against the service: Heat's resources, the dashboard's
-//! api module, python-chi. They bring some hundred packages with them, so they are in no stage of `cargo xtask test`.
+//! `cargo xtask lab clients`: Heat's resources, the dashboard's API module and python-chi against the
+//! service. They pull in several hundred packages, so no stage of `cargo xtask test` runs them.
 
 use std::fs;
 use std::path::Path;
@@ -16,27 +16,23 @@ use crate::leasing::clients::logins::{PASSWORD, with_keystone_and_tokens};
 use crate::leasing::clients::values::same;
 use crate::leasing::fleet::MACHINES;
 
-/// With whom a client logs in.
+/// A client's Keystone login; user and project are in the domain `default`.
 #[derive(Clone, Copy, Debug)]
 pub struct Login<'a> {
-    /// The address of Keystone.
+    /// Keystone's URL.
     pub url: &'a str,
-    /// Who.
     pub user: &'a str,
-    /// The user's password.
     pub password: &'a str,
-    /// For what project: both in the domain `default`.
     pub project: &'a str,
 }
 
-/// A client: what it is, the environment that it is installed in, and the program that uses it and writes what it saw as
-/// JSON.
+/// A client and its Python environment. `program` exercises the client and prints its observations as JSON.
 struct Client {
     name: &'static str,
     environment: &'static str,
     requirements: &'static str,
     program: &'static str,
-    /// Checks what it saw, with the machine that it was given.
+    /// Checks the program's output, given the host name it was run with.
     check: fn(&Value, &str) -> Result<()>,
 }
 
@@ -67,7 +63,6 @@ const CLIENTS: [Client; 3] = [
     },
 ];
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let ours = arguments.text("--ours")?;
     arguments.finish()?;
@@ -83,8 +78,8 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     cases.tally().conclude("lab clients")
 }
 
-/// Checks the clients that OpenStack itself has, which give that machine to a service of which the catalog says where it
-/// is. It has no hosts before and after.
+/// Runs Heat and the dashboard against a service that they find in the catalog. They register the host
+/// `machine` and delete it again, so the service must have no hosts at the start.
 pub fn of_openstack(cases: &mut Cases, login: Login<'_>, machine: &str) -> Result<()> {
     for client in CLIENTS.iter().filter(|client| client.requirements == OPENSTACK) {
         client.check(cases, login, machine, tempfile::tempdir()?.path())?;
@@ -102,7 +97,7 @@ impl Client {
             let mut program = python.program("python", directory);
             let output = program.arg(&script).args([url, user, password, project, machine]).output()?;
             ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            // Some of what it uses prints as well.
+            // The last line is the result: libraries can print lines before it.
             let said = String::from_utf8_lossy(&output.stdout);
             let seen: Value = serde_json::from_str(said.lines().last().unwrap_or_default())?;
             (self.check)(&seen, machine)

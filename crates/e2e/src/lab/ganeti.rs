@@ -1,5 +1,5 @@
-//! `cargo xtask lab ganeti`: a cluster of six virtual nodes with real daemons and real jobs, whose iallocator
-//! and tools are `allot`.
+//! `cargo xtask lab ganeti`: a cluster of six virtual nodes with real daemons and real jobs, with `allot` as
+//! its iallocator and tools.
 
 pub(super) mod cluster;
 
@@ -14,10 +14,9 @@ use chores::run::Executable;
 use self::cluster::{Lab, write};
 use super::{answers, scenario};
 
-/// Where Ganeti looks for iallocators first.
+/// First directory in Ganeti's search path for iallocators.
 const ALLOCATORS: &str = "/usr/local/lib/ganeti/iallocators";
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let keep = arguments.switch("--keep");
     let ours = arguments.text("--ours")?;
@@ -47,7 +46,7 @@ impl Lab {
         self.script("up", &[])?;
         let hail = self.program("hail");
         write(&self.root.join("allocator"), &hail)?;
-        // What asks for "hail" by name gets ours as well.
+        // Callers that look up "hail" by name get ours as well.
         let link = Path::new(ALLOCATORS).join("hail");
         let _ = fs::remove_file(&link);
         std::os::unix::fs::symlink(&hail, &link)

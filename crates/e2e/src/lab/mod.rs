@@ -1,7 +1,9 @@
-//! `cargo xtask lab`: real peers, brought up on this machine, with `allot` in the place of their parts.
+//! `cargo xtask lab`: real peers, brought up on this machine, with `allot` in place of some of their
+//! components.
 //!
-//! A lab needs root, installs Debian packages and makes network namespaces; `clients` installs Python packages alone. The scripts that bring Ganeti and
-//! `OpenStack` up belong to the reference material; what is done with them is here, as is all of the other lab.
+//! A lab needs root, installs Debian packages and creates network namespaces; `clients` only installs Python
+//! packages. The scripts that bring up Ganeti and `OpenStack` belong to the reference material. The scenarios
+//! are here, and so is all of the PostgreSQL lab.
 
 mod answers;
 mod clients;
@@ -14,7 +16,6 @@ mod scripts;
 use anyhow::{Result, bail};
 use chores::arguments::Arguments;
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     match arguments.word().as_deref() {
         Some("clients") => clients::main(arguments),

@@ -1,4 +1,4 @@
-//! What is done with the cluster: every way in which Ganeti asks an iallocator, and every tool on live data.
+//! The cluster's scenario: every way in which Ganeti calls an iallocator, and every tool on live data.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,11 @@ use differential::mask::mask;
 
 use super::ganeti::cluster::Lab;
 
-/// Runs all of it. An error means that the cluster itself did not do what it should; differences are counted.
+/// Runs the scenario, and counts differences from the reference.
+///
+/// # Errors
+///
+/// The cluster itself failed to do its part.
 pub fn run(lab: &Lab) -> Result<Tally> {
     allocate(lab)?;
     relocate(lab)?;
@@ -96,7 +100,7 @@ fn change_group(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Every tool on live data, the reference and ours at the same state.
+/// Runs every tool on live data, the reference's and ours on the same state.
 fn compare_tools(lab: &Lab, when: &str) -> Result<Tally> {
     lab.tell(&format!("tools {when}"));
     let runs: &[&[&str]] = &[
@@ -117,7 +121,7 @@ fn compare_tools(lab: &Lab, when: &str) -> Result<Tally> {
     let mut tally = Tally::default();
     for run in runs {
         let (program, arguments) = (run[0], &run[1..]);
-        // A repair that would be submitted has a random name and the time in it.
+        // Masked below: a repair that would be submitted has a random name and a timestamp.
         let since = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
         let theirs = lab.ran(&[&[format!("/usr/bin/{program}").as_str()], arguments].concat())?;
         let mine = lab.ran(&[&[lab.program(program).as_str()], arguments].concat())?;
@@ -145,7 +149,7 @@ fn compare_tools(lab: &Lab, when: &str) -> Result<Tally> {
     Ok(tally)
 }
 
-/// `hscan` writes files: they and the table must be equal.
+/// Compares the files that `hscan` writes, and the table that it prints.
 fn scan(lab: &Lab, tally: &mut Tally) -> Result<()> {
     let reference = "/usr/bin/hscan".to_owned();
     for arguments in [&["-L"][..], &["node1"]] {
@@ -185,7 +189,7 @@ fn files(directory: &Path) -> Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-/// An imbalance, and our `hbal` that fixes it through the master daemon.
+/// Creates an imbalance, and has our `hbal` fix it through the master daemon.
 fn balance(lab: &Lab, tally: &mut Tally) -> Result<()> {
     lab.tell("imbalance");
     for name in ["vm21", "vm22", "vm23"] {
@@ -204,7 +208,7 @@ fn balance(lab: &Lab, tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// A node goes offline, and our `harep` fixes what lost its mirror there.
+/// Takes a node offline, and has our `harep` repair the instances that lost their mirror.
 fn repair(lab: &Lab, tally: &mut Tally) -> Result<()> {
     lab.tell("harep");
     let (broken, node) = mirrored_off_the_master(lab)?;
@@ -216,7 +220,7 @@ fn repair(lab: &Lab, tally: &mut Tally) -> Result<()> {
     lab.must(&["gnt-node", "modify", "-O", "yes", &node])?;
     *tally += compare_tools(lab, "with a node offline")?;
     lab.tell("harep repairs");
-    // The first run submits the jobs, the second finds them done once they are.
+    // The first run submits the jobs; the second one, after they have ended, records their success.
     let first = lab.must(&[&lab.program("harep"), "-L", "--job-delay", "0"])?;
     ensure!(first.contains("Executing"), "nothing was repaired:\n{first}");
     for _ in 0..60 {
@@ -232,7 +236,7 @@ fn repair(lab: &Lab, tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-/// An instance whose mirror may go offline, since it is not on the master node, and where the mirror is.
+/// An instance with its secondary on another node than the master, and that node, which can go offline.
 fn mirrored_off_the_master(lab: &Lab) -> Result<(String, String)> {
     for name in ["vm1", "vm2", "vm3", "vm5", "vm6"] {
         let node = lab.instance("snodes", name)?;

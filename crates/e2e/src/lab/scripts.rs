@@ -1,4 +1,4 @@
-//! The lab's scripts: a private copy, ready to run.
+//! Private, runnable copies of the lab's scripts.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 
 /// Copies the scripts in `from` to `to`, which is emptied first.
 ///
-/// The material may have been stored where neither links nor modes survive: a file that holds nothing but the
-/// name of a file beside it was a link to it, and everything that starts like a program is one.
+/// The storage of the originals can lose links and modes, so both are restored: a file that only contains the
+/// name of a file next to it was a link to it, and a file that starts with `#!` is a program.
 pub fn copy(from: &Path, to: &Path) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("cannot empty {}", to.display()))?;
@@ -45,7 +45,7 @@ fn copy_directory(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The text of a script with each of these parts, which has to be there once, as another one.
+/// Replaces parts of a script, each of which must occur exactly once.
 pub fn replaced(mut text: String, changes: &[(&str, &str)]) -> Result<String> {
     for (from, to) in changes {
         ensure!(text.matches(from).count() == 1, "another script: {from:?} is not there once");
@@ -54,7 +54,7 @@ pub fn replaced(mut text: String, changes: &[(&str, &str)]) -> Result<String> {
     Ok(text)
 }
 
-/// The name of the file beside it that a file names and nothing else.
+/// Target of a file that was a link: its only content is the name of a file next to it.
 fn link_target(directory: &Path, content: &[u8]) -> Option<String> {
     const LONGEST: usize = 64;
     if content.len() > LONGEST {

@@ -1,4 +1,4 @@
-//! What a client was told, to be held against what is there later.
+//! Records what a client was told about its leases, to compare it with the service's state later.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,69 +9,68 @@ use serde_json::{Value, json};
 use crate::leasing::date::Minute;
 use crate::leasing::http::{Answer, Caller, text};
 
-/// How long leases may take to become what they are to be, however slow their machines are.
+/// Maximum wait for leases to settle, even on slow hosts.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How long leases last unless they are ended, in minutes: longer than any check.
+/// Duration of a lease unless it is ended, in minutes. Longer than any check.
 const LASTS_MINUTES: i64 = 600;
 
-/// What was last acknowledged of a lease.
+/// The last acknowledged change of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
-    /// It is to begin, or has.
+    /// It was created: it will start, or has started.
     Runs,
-    /// It was given the present as its end.
+    /// Its end was changed to the current time.
     Ended,
-    /// It was deleted.
     Gone,
 }
 
-/// What was asked for without an answer: it may or may not have happened.
+/// Requests without an answer, each of which can have been carried out or not.
 #[derive(Clone, Debug, Default)]
 struct Doubt {
     ended: bool,
     gone: bool,
-    /// Ends that it may have been given.
+    /// End times that were requested.
     ends: Vec<Minute>,
 }
 
-/// What is known of a lease.
+/// A lease as its client knows it.
 #[derive(Clone, Debug)]
 struct Known {
     wanted: Wanted,
-    /// When it is to end.
+    /// Last acknowledged end time.
     end: Minute,
     doubt: Doubt,
 }
 
-/// All leases that a client knows of.
+/// All leases that a client knows of, by identifier.
 #[derive(Debug, Default)]
 pub struct Acknowledged {
     leases: BTreeMap<String, Known>,
 }
 
 impl Acknowledged {
-    /// How many leases were acknowledged.
+    /// Number of acknowledged leases.
     pub(crate) fn len(&self) -> usize {
         self.leases.len()
     }
 
-    /// Leases that are there as far as the client knows.
+    /// Leases that exist for certain and whose end wasn't requested.
     pub fn running(&self) -> Vec<String> {
         self.leases.iter().filter(|(_, known)| known.runs()).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Takes over what another client knows.
+    /// Merges another client's knowledge into this one's.
     pub fn join(&mut self, other: Self) {
         self.leases.extend(other.leases);
     }
 
-    /// Asks for a lease of hosts that begins at once.
+    /// Requests a lease of hosts that starts now.
     pub fn create(&mut self, caller: &Caller, hosts: usize) -> Result<Answer> {
         self.create_named(caller, "a lease", "now", hosts)
     }
 
-    /// Asks for a lease of hosts of that name, which begins then.
+    /// Requests a lease of hosts with a name and a start time.
     pub fn create_named(&mut self, caller: &Caller, name: &str, start: &str, hosts: usize) -> Result<Answer> {
         let end = Minute::now().plus(LASTS_MINUTES);
         let mut lease = of_hosts(start, hosts, &end.sent());
@@ -79,10 +78,10 @@ impl Acknowledged {
         self.created(caller.post("/v1/leases", &lease))
     }
 
-    /// Deletes leases of that name that should not be there, or of which that is not known: of requests without an
-    /// answer.
+    /// Deletes leases with that name that come from requests without an answer: their state is uncertain, or
+    /// they should be gone already.
     pub fn delete_doubtful(&mut self, caller: &Caller, name: &str) {
-        // Who is not answered now tries again later.
+        // Without an answer, the next call tries again.
         let Ok(leases) = caller.leases() else { return };
         for lease in leases.iter().filter(|lease| lease["name"] == name) {
             let Some(id) = lease["id"].as_str() else { continue };
@@ -94,7 +93,7 @@ impl Acknowledged {
         }
     }
 
-    /// Notes the answer to a request for a lease.
+    /// Records the answer to a request for a lease.
     pub fn created(&mut self, answer: Result<Answer>) -> Result<Answer> {
         let answer = answer?;
         if answer.status == 201 {
@@ -106,7 +105,7 @@ impl Acknowledged {
         Ok(answer)
     }
 
-    /// Gives a lease the present as its end. No answer leaves a doubt.
+    /// Ends a lease now. Without an answer, the end is uncertain.
     pub fn end(&mut self, caller: &Caller, id: &str) -> Result<()> {
         let answer = caller.put(&format!("/v1/leases/{id}"), &json!({"end_date": "now"}));
         let known = self.leases.get_mut(id).context("unknown lease")?;
@@ -118,12 +117,12 @@ impl Acknowledged {
         Ok(())
     }
 
-    /// Lets a lease last so many minutes longer, if its hosts are free then. No answer leaves a doubt.
+    /// Extends a lease by `minutes`, if its hosts are free. Without an answer, the new end is uncertain.
     pub fn extend(&mut self, caller: &Caller, id: &str, minutes: i64) -> Result<()> {
         let known = self.leases.get_mut(id).context("unknown lease")?;
         let end = known.end.plus(minutes);
         match caller.put(&format!("/v1/leases/{id}"), &json!({"end_date": end.sent()})) {
-            // What was asked for before without an answer may still be done after this.
+            // Uncertain ends remain: an earlier request without an answer can still be carried out later.
             Ok(Answer { status: 200, .. }) => known.end = end,
             Ok(answer) if answer.status == 409 || answer.is_shortage() => {}
             Ok(answer) if answer.status < 500 => bail!("the extension was refused: {answer:?}"),
@@ -132,7 +131,7 @@ impl Acknowledged {
         Ok(())
     }
 
-    /// Deletes a lease. No answer leaves a doubt.
+    /// Deletes a lease. Without an answer, the deletion is uncertain.
     pub fn delete(&mut self, caller: &Caller, id: &str) -> Result<()> {
         let answer = caller.delete(&format!("/v1/leases/{id}"));
         let known = self.leases.get_mut(id).context("unknown lease")?;
@@ -144,7 +143,8 @@ impl Acknowledged {
         Ok(())
     }
 
-    /// Every lease that was acknowledged is there, unless its end was asked for, and lasts as long as was said.
+    /// Checks that every acknowledged lease exists, unless its end was requested, and has the acknowledged
+    /// end time.
     pub fn all_there(&self, caller: &Caller) -> Result<()> {
         let leases = caller.leases()?;
         for (id, known) in &self.leases {
@@ -163,7 +163,7 @@ impl Acknowledged {
         Ok(())
     }
 
-    /// Every lease becomes what it is to be, and none is stuck.
+    /// Waits until every lease has reached its final state. A lease that doesn't is stuck.
     pub fn all_settle(&self, caller: &Caller) -> Result<()> {
         let started = Instant::now();
         loop {
@@ -177,10 +177,11 @@ impl Acknowledged {
         }
     }
 
-    /// Whether the lease is what it is to be. One that nobody was told of may be anything but on its way.
+    /// Whether the lease has its expected status. A lease that no client was told of can have any status that
+    /// isn't transitional.
     fn is_settled(&self, lease: &Value) -> bool {
         let status = lease["status"].as_str().unwrap_or_default();
-        // One whose end came before it had started has failed, and is over all the same.
+        // A lease whose end came before it could start has failed, and is over too.
         let ended = status == "TERMINATED" || (status == "ERROR" && is_over(lease));
         let known = lease["id"].as_str().and_then(|id| self.leases.get(id));
         match known {
@@ -192,32 +193,32 @@ impl Acknowledged {
     }
 }
 
-/// Its end is done.
+/// Whether the lease's `end_lease` event is DONE.
 fn is_over(lease: &Value) -> bool {
     let mut events = lease["events"].as_array().into_iter().flatten();
     events.any(|event| event["event_type"] == "end_lease" && event["status"] == "DONE")
 }
 
 impl Known {
-    /// It is there for certain, and not to end yet.
+    /// Whether the lease exists for certain and won't end yet.
     fn runs(&self) -> bool {
         self.wanted == Wanted::Runs && !self.doubt.ended && !self.doubt.gone
     }
 }
 
-/// A reservation of whole hosts, whichever they are.
+/// A reservation of whole hosts, without requirements.
 pub fn whole_hosts(min: usize, max: usize) -> Value {
     json!({"resource_type": "physical:host", "min": min, "max": max,
            "hypervisor_properties": "", "resource_properties": ""})
 }
 
-/// A request for a lease of so many hosts.
+/// Body of a request for a lease of hosts.
 pub fn of_hosts(start: &str, hosts: usize, end: &str) -> Value {
     let reservation = whole_hosts(hosts, hosts);
     json!({"name": "a lease", "start_date": start, "end_date": end, "reservations": [reservation]})
 }
 
-/// No host is stranded: when all leases are deleted, one of all hosts becomes active.
+/// Checks that no host is stranded: after all leases are deleted, a lease of all hosts becomes ACTIVE.
 pub fn every_host_can_be_leased(caller: &Caller, hosts: usize) -> Result<()> {
     for lease in caller.leases()? {
         caller.delete(&format!("/v1/leases/{}", text(&lease, "id")?))?.expect(204)?;

@@ -1,55 +1,54 @@
-//! Dates as leases have them: whole minutes, in UTC.
+//! Dates of leases: whole minutes, in UTC.
 
 use anyhow::{Context, Result};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// A minute.
+/// A minute in UTC, given by its first instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Minute(Timestamp);
 
 impl Minute {
-    /// The present one.
     pub fn now() -> Self {
         let now = Timestamp::now();
         Self(now - SignedDuration::from_secs(now.as_second().rem_euclid(60)) - sub_second(now))
     }
 
-    /// How many seconds of the present one are left.
+    /// Seconds left of the current minute: 1 to 60.
     pub fn seconds_left() -> i64 {
         60 - Timestamp::now().as_second().rem_euclid(60)
     }
 
-    /// The first that begins in so many seconds or later, of which there are less than 60.
+    /// The first minute that begins in `seconds` or later. `seconds` must be less than 60.
     pub fn begins_in(seconds: i64) -> Self {
         Self::now().plus(if Self::seconds_left() < seconds { 2 } else { 1 })
     }
 
-    /// The one of an answer: `2030-01-02T10:00:00.000000`, or `2030-01-02T10:00:00Z` in fields that Blazar doesn't have.
+    /// Parses a date from an answer: `2030-01-02T10:00:00.000000`, or `2030-01-02T10:00:00Z` in fields that
+    /// Blazar doesn't have.
     pub fn read(text: &str) -> Result<Self> {
         let civil = text.strip_suffix('Z').unwrap_or(text);
         let date: DateTime = civil.parse().with_context(|| format!("'{text}' is no date"))?;
         Ok(Self(date.to_zoned(TimeZone::UTC).with_context(|| format!("'{text}' is no date"))?.timestamp()))
     }
 
-    /// So many minutes later.
     #[must_use]
     pub fn plus(self, minutes: i64) -> Self {
         Self(self.0 + SignedDuration::from_mins(minutes))
     }
 
-    /// As requests have it: `2030-01-02 10:00`.
+    /// Format of requests: `2030-01-02 10:00`.
     pub fn sent(self) -> String {
         self.0.strftime("%Y-%m-%d %H:%M").to_string()
     }
 
-    /// As answers have it in Blazar's fields.
+    /// Format of answers, in Blazar's fields: `2030-01-02T10:00:00.000000`.
     pub fn shown(self) -> String {
         self.0.strftime("%Y-%m-%dT%H:%M:00.000000").to_string()
     }
 
-    /// Its first instant.
+    /// First instant of the minute.
     pub fn instant(self) -> Timestamp {
         self.0
     }

@@ -1,8 +1,8 @@
-//! What the simulated fleet of an empty service is made of, as far as checks name it.
+//! The parts of a new service's simulated fleet that checks refer to by name.
 
-/// Machines that may be taken on, by name.
+/// Names of machines that can be registered as hosts.
 pub const MACHINES: [&str; 3] = ["r1-h01", "r1-h02", "r1-h03"];
-/// A network that addresses may come from.
+/// A network with floating IPs.
 pub const NETWORK: &str = "public";
-/// Addresses of it that nobody else hands out.
+/// Addresses of the network that aren't allocated to anyone else.
 pub const ADDRESSES: [&str; 3] = ["203.0.113.110", "203.0.113.111", "203.0.113.112"];

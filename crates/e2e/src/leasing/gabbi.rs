@@ -1,4 +1,4 @@
-//! The requests of Blazar's tempest plugin that are plain HTTP, rewritten for gabbi, on an empty service.
+//! The plain HTTP requests of Blazar's tempest plugin, rewritten for gabbi, against an empty service.
 
 use std::process::Command;
 
@@ -10,14 +10,13 @@ use chores::tally::{Tally, report_failure};
 use super::fleet::MACHINES;
 use super::server::Launch;
 
-/// The files; in this order, since each expects to find the service empty.
+/// Test files, in this order: each expects an empty service.
 const FILES: [(&str, &str); 3] = [
     ("leases", include_str!("../../leasing/gabbi/leases.yaml")),
     ("hosts", include_str!("../../leasing/gabbi/hosts.yaml")),
     ("allocations", include_str!("../../leasing/gabbi/allocations.yaml")),
 ];
 
-/// Runs the stage.
 pub fn run(ours: &Executable) -> Result<Tally> {
     let python = Python::ready()?;
     let directory = tempfile::tempdir()?;
@@ -45,7 +44,7 @@ pub fn run(ours: &Executable) -> Result<Tally> {
     Ok(tally)
 }
 
-/// What gabbi says of each test of a file. A test that it does not mention counts as failed.
+/// Counts the tests of a file that gabbi reports as passed. Tests that it doesn't report count as failed.
 fn counted(file: &str, content: &str, said: &str) -> Result<Tally> {
     let mut tally = Tally::default();
     let names = content.lines().filter_map(|line| line.strip_prefix("- name: "));

@@ -1,5 +1,5 @@
-//! Machines that change hands by a script, which notes in one log what was done to which machine: several services
-//! can hand over the same ones, and what they did to them is known without asking them.
+//! Hosts that are handed over by a script, which logs each call to one file. Several services can share the
+//! hosts, and the log shows what was done to each host without asking a service.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::fleet::NETWORK;
 
-/// Notes that it begins, takes its time, and notes that it ends. Where a service is killed, what it called goes on.
+/// Logs its start, waits, and logs its end. It continues if the service that called it is killed.
 ///
-/// A note is one short line, which is appended at once, so that those of several services do not mix.
+/// An entry is one short line in a single append, so entries of several services don't interleave.
 const SCRIPT: &str = r#"
 note() {
     printf '%s %s %s %s %s %s %s\n' \
@@ -27,7 +27,7 @@ esac
 note ends "$1"
 "#;
 
-/// Moments that the script is called at.
+/// Moments for which the script is configured.
 const MOMENTS: [&str; 8] = [
     "on_fence",
     "on_unfence",
@@ -39,48 +39,48 @@ const MOMENTS: [&str; 8] = [
     "on_unassign",
 ];
 
-/// A fleet of such machines. It is there as long as its directory is.
+/// A fleet of such hosts. It is valid as long as its directory exists.
 #[derive(Clone, Debug)]
 pub struct Hooks {
     directory: PathBuf,
 }
 
-/// How long calls that run may take to end.
+/// Maximum wait for running calls to end.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What was noted, and what became of calls that noted no end.
+/// Entries of the log, and the state of calls without an end.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// All notes, in the order in which they were made.
+    /// All entries, in the order they were written.
     pub notes: Vec<Note>,
-    /// Beginnings of calls that still run.
+    /// First entries of calls that are still running.
     pub running: Vec<Note>,
-    /// Beginnings of calls whose process is gone, although it noted no end: the service killed it, as it does when
-    /// its claim of the step is over.
+    /// First entries of calls whose process is gone without logging an end. The service kills a call when its
+    /// claim to the step expires.
     pub broken_off: Vec<Note>,
 }
 
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// When, in milliseconds since 1970.
+    /// Milliseconds since 1970.
     pub at_millis: i64,
-    /// The call ends; else it begins.
+    /// Whether the call ends. Otherwise, it starts.
     pub ends: bool,
-    /// The number of the script's process, which is that of the call.
+    /// Process id of the script, which identifies the call.
     pub call: u32,
-    /// The service that calls.
+    /// Name of the calling service.
     pub service: String,
     /// `on_hold`, `on_release`, ...
     pub moment: String,
-    /// The machine, by name; `-` for addresses.
+    /// Host name; `-` for addresses.
     pub host: String,
-    /// The lease; `-` if it is for none.
+    /// Lease identifier; `-` without a lease.
     pub lease: String,
 }
 
 impl Hooks {
-    /// So many machines, numbered from 1. Everything about them is in that directory.
+    /// Creates a fleet of hosts numbered from 1, with all of its files in `directory`.
     pub fn new(directory: &Path, machines: usize) -> Result<Self> {
         let hooks = Self { directory: directory.to_owned() };
         write(&hooks.file("hook"), SCRIPT.as_bytes())?;
@@ -90,29 +90,30 @@ impl Hooks {
         Ok(hooks)
     }
 
-    /// The file that `--fleet hooks:FILE` names.
+    /// Path of the file for `--fleet hooks:FILE`.
     pub fn config(&self) -> PathBuf {
         self.file("hooks.toml")
     }
 
-    /// From now on it takes that long to hand a machine over, and as long to take it back.
+    /// Sets how long handing over a host takes from now on, and how long taking it back takes.
     pub fn take(&self, time: Duration) -> Result<()> {
-        // Exchanged at once: who reads half of it would take no time.
+        // Replaced atomically: a script that read a partial file would not wait at all.
         write(&self.file("takes.new"), format!("{:.3}\n", time.as_secs_f64()).as_bytes())?;
         fs::rename(self.file("takes.new"), self.file("takes")).context("cannot say how long hooks take")
     }
 
-    /// What was done so far.
+    /// The log so far.
     pub fn log(&self) -> Result<Log> {
         let open = unended(&self.notes()?);
         let gone: Vec<Note> = open.into_iter().filter(|call| !self.runs(call)).collect();
-        // Read after the processes were looked for: one that is gone by then has noted its end, or never will.
+        // Read again after looking for processes: a process that was gone by then has logged its end or never
+        // will.
         let notes = self.notes()?;
         let (broken_off, running) = unended(&notes).into_iter().partition(|call| gone.contains(call));
         Ok(Log { notes, running, broken_off })
     }
 
-    /// What was done, once no call runs any more.
+    /// Waits until no call is running, and returns the log.
     pub fn log_at_rest(&self) -> Result<Log> {
         let started = Instant::now();
         loop {
@@ -123,7 +124,7 @@ impl Hooks {
         }
     }
 
-    /// Whether the call's process is there. Its number alone may be another's by now.
+    /// Whether the call's process exists. Its process id alone can have been reused.
     fn runs(&self, call: &Note) -> bool {
         let words = fs::read(format!("/proc/{}/cmdline", call.call)).unwrap_or_default();
         let hook = self.file("hook");
@@ -132,7 +133,7 @@ impl Hooks {
 
     fn notes(&self) -> Result<Vec<Note>> {
         let text = fs::read_to_string(self.file("hooks.log")).context("no log of hooks")?;
-        // The last line may be half written.
+        // The last line can be incomplete.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole.lines().map(|line| Note::read(line).with_context(|| format!("no note: '{line}'"))).collect()
     }
@@ -142,7 +143,7 @@ impl Hooks {
     }
 
     fn configuration(&self, machines: usize) -> String {
-        // Texts and lists of them are written as in JSON.
+        // TOML strings and arrays of strings have the same syntax as in JSON.
         let mut parts = vec![format!(
             "state_file = {}\npass_environment = [\"SERVICE_NAME\"]",
             json!(self.file("hooks.state"))
@@ -161,7 +162,7 @@ impl Hooks {
     }
 }
 
-/// Beginnings of calls that have not noted their end.
+/// First entries of calls that haven't logged their end.
 fn unended(notes: &[Note]) -> Vec<Note> {
     let mut open: Vec<Note> = Vec::new();
     for note in notes {
@@ -174,13 +175,13 @@ fn unended(notes: &[Note]) -> Vec<Note> {
     open
 }
 
-/// The name of the machine of that number.
+/// Name of the host with that number.
 pub fn machine(id: usize) -> String {
     format!("r1-h{id:02}")
 }
 
 impl Note {
-    /// Whether both are of one call.
+    /// Whether both entries belong to the same call.
     pub fn is_of(&self, call: &Self) -> bool {
         let of = |note: &Self| (note.call, note.service.clone(), note.host.clone(), note.moment.clone());
         of(self) == of(call)

@@ -1,5 +1,5 @@
-//! A small client of the leasing service. It knows addresses and JSON, and nothing of the server's types, so
-//! that a fault there cannot hide itself here.
+//! A small client of the leasing service. It deals in URLs and JSON, and doesn't share the server's types: a
+//! fault in those would go unnoticed.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,22 +9,21 @@ use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-/// How long an answer is waited for.
+/// Default request timeout.
 pub const LIMIT: Duration = Duration::from_mins(1);
-/// After that long a connection is not used again.
+/// Time after which an idle connection isn't reused.
 pub const IDLE: Duration = Duration::from_secs(10);
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status code.
     pub status: u16,
-    /// The body, if it is JSON; null else.
+    /// The body; null if it isn't JSON.
     pub body: Value,
 }
 
 impl Answer {
-    /// The body, if the status is that.
+    /// The body, or an error if the status is another one.
     pub fn expect(self, status: u16) -> Result<Value> {
         if self.status == status {
             return Ok(self.body);
@@ -32,12 +31,13 @@ impl Answer {
         bail!("answered {} where {status} was expected: {}", self.status, self.body)
     }
 
-    /// Whether there are not enough hosts for what was asked for. The status is a setting, so the text tells.
+    /// Whether the request failed because of a shortage of hosts. The status is configurable, so the message
+    /// decides.
     pub fn is_shortage(&self) -> bool {
         self.status >= 400 && self.message() == "Not enough hosts available"
     }
 
-    /// What the service says about an error.
+    /// Error message of the service; empty if there is none.
     pub fn message(&self) -> &str {
         self.body["error_message"].as_str().unwrap_or_default()
     }
@@ -45,9 +45,10 @@ impl Answer {
 
 /// A client for requests that [`Http`] can't send.
 pub fn client(limit: Duration) -> Result<Client> {
-    // Fails only if a provider was installed before, by an earlier client; it is the same one.
+    // Fails only if an earlier client has installed a provider, which is the same one.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // The service closes idle connections as well, later: a request must not meet it doing so.
+    // Shorter than the service's own idle timeout, so that a request never meets a connection that is being
+    // closed.
     let builder = Client::builder().timeout(limit).pool_idle_timeout(IDLE).no_proxy();
     builder.build().context("no HTTP client")
 }
@@ -62,12 +63,12 @@ pub struct Http {
 }
 
 impl Http {
-    /// A client of the service at that address, without the `/v1`.
+    /// `base` is the service's URL without `/v1`.
     pub fn new(base: &str, limit: Duration) -> Result<Self> {
         Ok(Self { client: client(limit)?, base: base.to_owned(), token: None })
     }
 
-    /// The same with a token (`X-Auth-Token`).
+    /// Sends this token with each request (`X-Auth-Token`).
     pub fn with_token(self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self }
     }
@@ -78,18 +79,19 @@ impl Http {
         Ok(answer(fetched.with_context(|| format!("{method} {path}"))?))
     }
 
-    /// The same, of which repetitions with that key have no effect beside the first one's.
+    /// Like [`Self::send`], with an `Idempotency-Key`: repetitions with the same key have no further effect.
     pub async fn send_once(&self, method: Method, path: &str, body: &Value, key: &str) -> Result<Answer> {
         let fetched = fetched(self.request(&method, path, Some(body)).header("idempotency-key", key)).await;
         Ok(answer(fetched.with_context(|| format!("{method} {path}"))?))
     }
 
-    /// Sends a request; the status and the body as it came.
+    /// Sends a request, and returns the status and the raw body.
     pub async fn fetch(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Vec<u8>)> {
         fetched(self.request(&method, path, body)).await.with_context(|| format!("{method} {path}"))
     }
 
-    /// Sends a request as a browser does, which takes compressed answers; the status and the body as it came.
+    /// Sends a GET request that accepts compressed responses, as a browser does. Returns the status and the
+    /// raw body.
     pub async fn fetch_compressed(&self, path: &str) -> Result<(u16, Vec<u8>)> {
         let request =
             self.request(&Method::GET, path, None).header("accept-encoding", "gzip, deflate, br, zstd");
@@ -108,7 +110,7 @@ impl Http {
         }
     }
 
-    /// Sends a request and waits for the answer.
+    /// Like [`Self::send`], blocking.
     pub fn call(
         &self,
         runtime: &Runtime,
@@ -130,7 +132,7 @@ fn answer((status, body): (u16, Vec<u8>)) -> Answer {
     Answer { status, body: serde_json::from_slice(&body).unwrap_or(Value::Null) }
 }
 
-/// A client for code that does one thing after the other.
+/// A blocking client.
 #[derive(Debug)]
 #[must_use]
 pub struct Caller {
@@ -139,81 +141,73 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A client of the service at that address.
+    /// `base` is the service's URL without `/v1`.
     pub fn new(base: &str) -> Result<Self> {
         Self::impatient(base, LIMIT)
     }
 
-    /// The same that does not wait longer than that for an answer.
+    /// Like [`Self::new`], with a request timeout.
     pub fn impatient(base: &str, limit: Duration) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         Ok(Self { runtime: runtime.context("no runtime")?, http: Http::new(base, limit)? })
     }
 
-    /// The same with a token (`X-Auth-Token`).
+    /// Sends this token with each request (`X-Auth-Token`).
     pub fn with_token(self, token: &str) -> Self {
         Self { http: self.http.with_token(token), ..self }
     }
 
-    /// The figures of the service, as Prometheus reads them.
+    /// The service's metrics, in Prometheus' text format.
     pub fn metrics(&self) -> Result<String> {
         let (_, figures) = self.wait(self.http.fetch(Method::GET, "/metrics", None))?;
         Ok(String::from_utf8_lossy(&figures).into_owned())
     }
 
-    /// The value of a metric, which is named as its line has it: with labels.
+    /// Value of a metric. `name` includes labels, as in the text format.
     pub fn figure(&self, name: &str) -> Result<f64> {
         let text = self.metrics()?;
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.with_context(|| format!("there is no {name}"))?.parse().context("no number")
     }
 
-    /// The client itself, to send many requests at once.
+    /// The asynchronous client, for concurrent requests.
     pub fn http(&self) -> &Http {
         &self.http
     }
 
-    /// Waits for something.
     pub fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }
 
-    /// GET.
     pub fn get(&self, path: &str) -> Result<Answer> {
         self.http.call(&self.runtime, Method::GET, path, None)
     }
 
-    /// POST.
     pub fn post(&self, path: &str, body: &Value) -> Result<Answer> {
         self.http.call(&self.runtime, Method::POST, path, Some(body))
     }
 
-    /// PUT.
     pub fn put(&self, path: &str, body: &Value) -> Result<Answer> {
         self.http.call(&self.runtime, Method::PUT, path, Some(body))
     }
 
-    /// DELETE.
     pub fn delete(&self, path: &str) -> Result<Answer> {
         self.http.call(&self.runtime, Method::DELETE, path, None)
     }
 
-    /// The lease of that identifier.
     pub fn lease(&self, id: &str) -> Result<Value> {
         Ok(self.get(&format!("/v1/leases/{id}"))?.expect(200)?["lease"].take())
     }
 
-    /// All leases.
     pub fn leases(&self) -> Result<Vec<Value>> {
         list(self.get("/v1/leases")?.expect(200)?, "leases")
     }
 
-    /// All hosts.
     pub fn hosts(&self) -> Result<Vec<Value>> {
         list(self.get("/v1/os-hosts")?.expect(200)?, "hosts")
     }
 
-    /// Waits until a lease has that status; an error after `limit`.
+    /// Polls a lease until it has that status. After `limit`, this is an error.
     pub fn until_lease_is(&self, id: &str, status: &str, limit: Duration) -> Result<Value> {
         let started = std::time::Instant::now();
         loop {
@@ -229,7 +223,7 @@ impl Caller {
     }
 }
 
-/// The list in an envelope.
+/// The array in the member `name` of an answer.
 pub fn list(mut envelope: Value, name: &str) -> Result<Vec<Value>> {
     match envelope[name].take() {
         Value::Array(items) => Ok(items),
@@ -237,7 +231,7 @@ pub fn list(mut envelope: Value, name: &str) -> Result<Vec<Value>> {
     }
 }
 
-/// The text of a member.
+/// A member that must be a string.
 pub fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str> {
     value[name].as_str().with_context(|| format!("no text '{name}' in {value}"))
 }

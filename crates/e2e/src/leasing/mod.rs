@@ -1,8 +1,9 @@
-//! `cargo xtask leasing`: the leasing service as a process, seen from outside: by the stock clients, by other
-//! people's test programs, by many at once, through power cuts, and by several on one database.
+//! `cargo xtask leasing`: tests of the leasing service as a process. It is driven by stock clients, by other
+//! projects' test programs and by concurrent requests, through power cuts, and as several services on one
+//! database.
 //!
-//! Nothing here knows the service's code. What is asked of it is in the specification of Blazar's interface, and
-//! in what the service promises beyond it.
+//! These tests don't use the service's code. They rely on the specification of Blazar's API and on what the
+//! service documents beyond it.
 
 pub mod acknowledged;
 pub(crate) mod clients;
@@ -30,12 +31,12 @@ use chores::tally::Tally;
 
 /// Rounds of each race in continuous integration.
 const RACES: usize = 10;
-/// Rounds of faults of several services there.
+/// Rounds of faults with several services in continuous integration.
 const REPLICA_ROUNDS: usize = 1;
-/// What is drawn from there; other seeds are for the soak.
+/// Seed in continuous integration. The soak uses other seeds.
 const SEED: u64 = 1;
 
-/// All stages, in order of cost.
+/// All stages, the cheapest first.
 pub const STAGES: [Stage<Tally>; 7] = [
     ("races", |ours| race::run(ours, SEED, RACES)),
     ("gabbi", gabbi::run),
@@ -46,7 +47,6 @@ pub const STAGES: [Stage<Tally>; 7] = [
     ("clients", clients::run),
 ];
 
-/// Runs the chore.
 pub(crate) fn main(mut arguments: Arguments) -> Result<()> {
     let ours = arguments.text("--ours")?.map(Executable::new);
     let word = arguments.word();

@@ -1,4 +1,5 @@
-//! What must hold of hosts at any time: none is in two leases at once, and leases have as many as they were promised.
+//! Invariants of host allocations: no host is in two leases at once, and every lease has its promised number
+//! of hosts.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -6,11 +7,13 @@ use serde_json::Value;
 use super::date::Minute;
 use super::http::{Caller, list, text};
 
-/// No host is in two leases of whole hosts at the same time, and every lease has the hosts that it was promised.
+/// Checks that no host is in two leases of whole hosts at the same time, and that every lease has at least
+/// the `min` hosts it was promised.
 pub fn no_overlap(caller: &Caller) -> Result<()> {
     let allocations = list(caller.get("/v1/os-hosts/allocations")?.expect(200)?, "allocations")?;
     let mut leases = caller.leases()?;
-    // One whose time is over has nothing to come, though its hosts may still be on their way back.
+    // Skip leases whose end has passed: they are promised nothing more, though their hosts can still be on
+    // their way back.
     let now = Minute::now().shown();
     leases.retain(|lease| lease["end_date"].as_str().is_some_and(|end| *end > *now));
     let reservations = leases.iter().flat_map(|lease| lease["reservations"].as_array().into_iter().flatten());

@@ -1,7 +1,7 @@
-//! Generated requests against every address of the API's own description.
+//! Sends generated requests to every operation in the service's API document (`/openapi.json`).
 //!
-//! They are the same in every run of the same versions. What is asked of answers: no failure of the server, and
-//! status, type and body as the description says.
+//! The requests are the same in every run of the same versions. Answers must not be server errors, and their
+//! status, content type and body must match the document.
 
 use std::path::Path;
 
@@ -15,19 +15,19 @@ use super::fleet::{ADDRESSES, MACHINES, NETWORK};
 use super::http::{Caller, text};
 use super::server::{Launch, Server};
 
-/// What is asked of every answer.
+/// Checks of every answer.
 const CHECKS: &str =
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
-/// Generated requests of an operation, besides those that its schema's corners give.
+/// Maximum number of random requests per operation, in addition to those for boundaries of its schema.
 const EXAMPLES: u32 = 15;
 const SEED: u32 = 1;
 
-/// Runs the stage: first with identifiers that are generated as well, which mostly name nothing, then with those
-/// of things that exist.
+/// Runs the stage: first with generated identifiers, which mostly don't exist, then with identifiers of
+/// existing objects.
 pub fn run(ours: &Executable) -> Result<Tally> {
     let python = Python::ready()?;
     let directory = tempfile::tempdir()?;
-    // Generated requests would wait for notifications, and follow changes, as long as they are let.
+    // Generated requests wait for notifications and follow changes for as long as the limits allow.
     let short = ["--limits-notification-wait", "1s", "--limits-stream-time", "1s"];
     let launch = Launch::new(ours, directory.path()).with(short);
     let mut server = launch.start()?;
@@ -35,12 +35,12 @@ pub fn run(ours: &Executable) -> Result<Tally> {
     tally += generated(&python, &mut server, directory.path(), None)?;
     let existing = things(server.caller())?;
     std::fs::write(directory.path().join("schemathesis.toml"), existing).context("cannot write a file")?;
-    // What is deleted would not exist for the rest.
+    // Without DELETE, because later requests need the objects.
     tally += generated(&python, &mut server, directory.path(), Some("DELETE"))?;
     Ok(tally)
 }
 
-/// Whether a validator that others have written takes the description for a valid one.
+/// Checks the API document with an independent validator.
 fn valid(python: &Python, caller: &Caller, home: &Path) -> Result<Tally> {
     let file = home.join("openapi.json");
     let document = caller.get("/openapi.json")?.expect(200)?;
@@ -56,7 +56,7 @@ fn valid(python: &Python, caller: &Caller, home: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Sends generated requests, but none of a method; counts the operations that they were sent to.
+/// Sends generated requests, without those of the method `except`. If all pass, counts the operations.
 fn generated(python: &Python, server: &mut Server, home: &Path, except: Option<&str>) -> Result<Tally> {
     let operations = operations(&server.caller().get("/openapi.json")?.expect(200)?, except);
     ensure!(operations > 0, "the description names no operations");
@@ -72,7 +72,7 @@ fn generated(python: &Python, server: &mut Server, home: &Path, except: Option<&
     if !passed {
         report_failure(format!("{}{}", said.trim_end(), String::from_utf8_lossy(&output.stderr)));
     }
-    // The service is to be there afterwards, whatever it was sent.
+    // The service must survive the requests.
     server.wait_until_ready()?;
     if let Some(summary) = said.lines().rev().find(|line| line.contains("generated")) {
         println!("schemathesis: {}", summary.trim());
@@ -81,9 +81,9 @@ fn generated(python: &Python, server: &mut Server, home: &Path, except: Option<&
     Ok(Tally { passed: if passed { operations } else { 0 }, failed, skipped: 0 })
 }
 
-/// One of each kind, and their identifiers as parameters of requests.
+/// Creates an object of each kind, and returns their identifiers as parameters for schemathesis.
 fn things(caller: &Caller) -> Result<String> {
-    // What was generated before may have left any of them; what counts is that they are there.
+    // Statuses are ignored: earlier generated requests can have created some of these objects.
     caller.post("/v1/os-hosts", &json!({"name": MACHINES[0], "rack": "r1"}))?;
     caller
         .post("/v1/flavors", &json!({"id": "small", "name": "small", "vcpus": 1, "ram": 512, "disk": 1}))?;
@@ -108,7 +108,7 @@ fn things(caller: &Caller) -> Result<String> {
     ))
 }
 
-/// How many operations the description names, without a method.
+/// Number of operations in the document, without those of the method `except`.
 fn operations(document: &Value, except: Option<&str>) -> usize {
     const METHODS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
     let methods: Vec<&str> = METHODS

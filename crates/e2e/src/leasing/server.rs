@@ -1,4 +1,4 @@
-//! `allot serve` as a process of its own, on a free port of this machine.
+//! `allot serve` as a process, on a free local port.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -14,16 +14,16 @@ use chores::run::{Executable, output_of};
 use super::hooks::Hooks;
 use super::http::Caller;
 
-/// A service that does not answer after that long does not start.
+/// Time until a new service must be ready.
 const START_LIMIT: Duration = Duration::from_mins(1);
-/// How long a service that was told to stop may take. It gives requests 30 seconds, and then steps their time.
+/// Time until a stopped service must exit. It gives requests 30 seconds, and then steps their time.
 const STOP_LIMIT: Duration = Duration::from_mins(1);
-/// Ports that services are given.
+/// Ports for services.
 const PORTS: std::ops::Range<u32> = 15_000..30_000;
-/// How much of the log a complaint shows.
+/// Number of log lines in an error message.
 const LINES_SHOWN: usize = 15;
 
-/// How to start a service. Starting it again finds the database and the machines as they were left.
+/// Options to start a service. A restarted service finds its database and machines as they were.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Launch {
@@ -37,19 +37,19 @@ pub struct Launch {
     environment: Vec<(String, String)>,
 }
 
-/// What runs the machines.
+/// The service's fleet driver.
 #[derive(Clone, Debug)]
 enum Fleet {
     /// Machines in the memory of this one service, with that timing.
     Simulated(&'static str),
-    /// Hooks as that file says, which several services may share.
+    /// Hooks configured in that file. Several services can share them.
     Hooks(PathBuf),
-    /// The compute hosts of a cloud, which options name.
+    /// Compute hosts of the cloud named in the options.
     OpenStack,
 }
 
 impl Launch {
-    /// A service without authentication that keeps everything in that directory.
+    /// A service without authentication that keeps all its files in `directory`.
     pub fn new(ours: &Executable, directory: &Path) -> Self {
         let service = Self {
             program: ours.path.clone(),
@@ -64,40 +64,40 @@ impl Launch {
         service.with_database(&format!("sqlite://{}", directory.join("allot.db").display()))
     }
 
-    /// The same with further options.
+    /// Adds command-line options.
     pub fn with<S: Into<String>>(mut self, options: impl IntoIterator<Item = S>) -> Self {
         self.arguments.extend(options.into_iter().map(Into::into));
         self
     }
 
-    /// The same with another way to log in than none: `tokens:FILE`. Without the limits that come with it: stages send as
-    /// much as they can.
+    /// Sets authentication, for example `tokens:FILE`. Lifts the limits that are on by default with
+    /// authentication, because stages send as many requests as they can.
     pub fn with_auth(self, auth: &str) -> Self {
         self.with(["--auth", auth, "--limits-requests-per-second", "0", "--quota-leases", "unlimited"])
     }
 
-    /// The same with so many machines, numbered from 1. Without this, there are a few in each of several racks.
+    /// Sets the number of machines, numbered from 1. The default is a few in each of several racks.
     pub fn with_machines(self, number: usize) -> Self {
         self.with(["--simulated-racks", "1", "--simulated-hosts-per-rack"]).with([number.to_string()])
     }
 
-    /// The same with machines that take their time, as real ones do. Usually everything is done at once.
+    /// Has machines take as long as real ones. By default, everything is instantaneous.
     pub fn with_lifelike_machines(self) -> Self {
         Self { fleet: Fleet::Simulated("lifelike"), ..self }
     }
 
-    /// The same with machines that change hands by hooks, as those of several services must.
+    /// Uses machines that are handed over by hooks. Services that share a database need them.
     pub fn with_hooks(self, hooks: &Hooks) -> Self {
         Self { fleet: Fleet::Hooks(hooks.config()), ..self }
     }
 
-    /// The same with the compute hosts of a cloud. Options say which.
+    /// Uses the compute hosts of a cloud, which other options name.
     pub fn with_openstack(self) -> Self {
         Self { fleet: Fleet::OpenStack, ..self }
     }
 
-    /// The same with a name among those that share a database, and with a log of its own. The name is in the
-    /// environment, so that hooks know who calls them.
+    /// Sets the service's name among those that share a database, and gives it its own log. The name is in
+    /// the environment too, so that hooks know which service calls them.
     pub fn with_name(self, name: &str) -> Self {
         Self {
             log: format!("{name}.log"),
@@ -105,37 +105,37 @@ impl Launch {
         }
     }
 
-    /// The same on a certain address, `ADDRESS:PORT`. Without this, it is a free port of this machine.
+    /// Sets the address, `ADDRESS:PORT`. The default is a free local port.
     pub fn at(self, address: &str) -> Self {
         Self { listen: Some(address.to_owned()), ..self }
     }
 
-    /// The same as an argument of another program, which becomes it.
+    /// Passes the command line to another program, which must replace itself by the service (`exec`).
     pub fn through<S: Into<String>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
         self.through = words.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The same with a variable of the environment.
+    /// Sets an environment variable.
     pub fn environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same with another database: `sqlite://FILE` or `postgres://...`. It is told in the environment, where
-    /// not everybody on the machine sees the password.
+    /// Sets the database URL: `sqlite://FILE` or `postgres://...`. It is passed in the environment, so that
+    /// other users of the machine don't see the password.
     pub fn with_database(self, url: &str) -> Self {
         self.environment("ALLOT_DATABASE", url)
     }
 
-    /// Starts it, and returns when it is ready.
+    /// Starts the service, and waits until it is ready.
     pub fn start(&self) -> Result<Server> {
         let mut server = self.spawn()?;
         server.wait_until_ready()?;
         Ok(server)
     }
 
-    /// Starts it.
+    /// Starts the service without waiting.
     pub fn spawn(&self) -> Result<Server> {
         let listen = self.listen.clone().map_or_else(free_address, Ok)?;
         let log = self.directory.join(&self.log);
@@ -156,12 +156,11 @@ impl Launch {
         Ok(Server { child, caller: Caller::new(&url)?, url, log })
     }
 
-    /// All that services started like this have said.
+    /// Log of all services started with this directory and name.
     pub fn said(&self) -> String {
         fs::read_to_string(self.directory.join(&self.log)).unwrap_or_default()
     }
 
-    /// The command line.
     fn words(&self, listen: &str) -> Vec<String> {
         let mut words: Vec<String> = self.through.clone();
         words.push(self.program.display().to_string());
@@ -170,7 +169,7 @@ impl Launch {
             Fleet::Hooks(config) => words.push(format!("hooks:{}", config.display())),
             Fleet::OpenStack => words.push("openstack".to_owned()),
             Fleet::Simulated(timing) => {
-                // Machines are as they were left when the service starts again, as real ones would be.
+                // Like real machines, simulated ones keep their state when the service is restarted.
                 let state = self.directory.join("machines.json").display().to_string();
                 let simulated = ["simulated", "--simulated-timing", timing, "--simulated-state-file", &state];
                 words.extend(simulated.map(str::to_owned));
@@ -181,7 +180,7 @@ impl Launch {
     }
 }
 
-/// A service that runs; it ends with its owner.
+/// A running service. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -191,22 +190,21 @@ pub struct Server {
 }
 
 impl Server {
-    /// Its address, without the `/v1`.
+    /// URL without `/v1`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// A client of it.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// The process.
+    /// Process id.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns when it can serve requests.
+    /// Waits until `/readyz` answers 200.
     pub fn wait_until_ready(&mut self) -> Result<()> {
         let started = Instant::now();
         loop {
@@ -223,13 +221,13 @@ impl Server {
         }
     }
 
-    /// Ends it as a power cut would, but for what the kernel still writes.
+    /// Kills the service. Like a power cut, except that the kernel still writes its buffers.
     pub fn kill(mut self) -> Result<()> {
         self.child.kill().context("cannot kill allot serve")?;
         self.child.wait().context("allot serve was killed, but does not end").map(drop)
     }
 
-    /// Tells it to stop, as an operator does, and waits for it.
+    /// Sends SIGTERM, as an operator would, and waits for the exit.
     pub fn stop(mut self) -> Result<ExitStatus> {
         output_of(Command::new("kill").arg(self.child.id().to_string()))?;
         let told = Instant::now();
@@ -242,7 +240,7 @@ impl Server {
         bail!("allot serve does not stop within {} s:\n{}", STOP_LIMIT.as_secs(), self.last_lines())
     }
 
-    /// What it said last, for a complaint.
+    /// Last log lines, for error messages.
     pub fn last_lines(&self) -> String {
         let said = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = said.lines().collect();
@@ -252,17 +250,17 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to do.
+        // Errors are ignored: the service can have ended on its own.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// An address of this machine that nobody listens on. Somebody else may take it before it is used; then the
-/// service does not start, and says so.
+/// Returns a local address without a listener. Another process can take it before it is used; then the
+/// service fails to start and says so.
 ///
-/// Its port is below those that the system gives to connections: while a service is down, a client that tries to
-/// reach it could otherwise be given the very port of the service, which does not start again then.
+/// The port is below the range of ephemeral ports: while a service is down, a client that tries to reach it
+/// could otherwise be assigned the service's own port, and the service could not start again.
 pub fn free_address() -> Result<String> {
     static TAKEN: AtomicU32 = AtomicU32::new(0);
     // Chores that run at the same time begin at different ports.

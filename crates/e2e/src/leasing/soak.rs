@@ -1,8 +1,8 @@
-//! `cargo xtask soak leases`: the leasing service for hours, with fresh seeds.
+//! `cargo xtask soak leases`: tests the leasing service for hours, with fresh seeds.
 //!
-//! Simulations of months of leases with faults and crashes, of one service and of several on one store, in simulated
-//! time, and now and then races through the front door, and services on one database of which one after the other
-//! fails. A seed that fails is printed with what replays it.
+//! Runs simulations of months of leases with faults and crashes, of one service and of several on one store,
+//! in simulated time. Between them, it runs races through the API, and services on one database with faults.
+//! A failing seed is printed with the command that replays it.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -15,14 +15,13 @@ use chores::tally::Tally;
 
 use super::{race, replicas};
 
-/// Simulations between two looks at the clock.
+/// Number of simulations between two checks of the time.
 const SIMULATIONS: u64 = 200;
-/// Rounds of each race after them.
+/// Rounds of each race after the simulations.
 const RACES: usize = 20;
-/// Rounds of faults after those.
+/// Rounds of faults after the races.
 const REPLICA_ROUNDS: usize = 3;
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let hours: f64 = arguments.value("--hours", 1.0)?;
     let mut seed = arguments.value("--seed", places::fresh_seed())?;
@@ -66,7 +65,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     tally.conclude("soak leases")
 }
 
-/// Runs simulations, which say themselves what failed; whether all held.
+/// Runs simulations, which print their own failures. Returns whether all passed.
 fn simulate(options: &[&str]) -> Result<bool> {
     let mut simulation = Command::new(places::target().join("debug/simulation"));
     let status = simulation.args(options).status().context("cannot run the simulation")?;

@@ -1,4 +1,4 @@
-//! Times between what happened, in milliseconds.
+//! Instants and spans, in milliseconds.
 
 use jiff::Timestamp;
 
@@ -6,34 +6,31 @@ use jiff::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Millis(pub i64);
 
-/// From one instant to another.
+/// The time between two instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its beginning.
     pub from: Millis,
-    /// Its end.
     pub to: Millis,
 }
 
 impl Millis {
-    /// The present.
     pub fn now() -> Self {
         Self(Timestamp::now().as_millisecond())
     }
 
-    /// How many milliseconds it is later than that; negative if it is earlier.
+    /// Milliseconds since `earlier`; negative if that is later.
     pub fn since(self, earlier: Self) -> i64 {
         self.0 - earlier.0
     }
 }
 
 impl Span {
-    /// How long it is, in milliseconds.
+    /// Duration in milliseconds.
     pub fn millis(self) -> i64 {
         self.to.since(self.from)
     }
 
-    /// How many milliseconds it has in common with that one.
+    /// Duration of the overlap with `other`, in milliseconds.
     pub fn in_common(self, other: Self) -> i64 {
         self.to.min(other.to).since(self.from.max(other.from)).max(0)
     }

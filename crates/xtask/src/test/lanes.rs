@@ -1,4 +1,4 @@
-//! Stages as processes of their own, in lanes side by side: in each lane one after the other.
+//! Runs stages as separate processes, in parallel lanes. Stages of a lane run one after another.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use chores::stages::Ended;
 
 use super::stage::{Check, Programs, Stage};
 
-/// Runs the lanes, and says of each stage when it has ended. Lanes after the first give way to it.
+/// Runs the lanes, and calls `tell` when a stage has ended. All lanes but the first run with lower priority.
 pub fn side_by_side(lanes: &[&[Stage]], programs: &Programs, mut tell: impl FnMut(&Ended)) -> Result<()> {
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
@@ -21,7 +21,7 @@ pub fn side_by_side(lanes: &[&[Stage]], programs: &Programs, mut tell: impl FnMu
             let sender = sender.clone();
             scope.spawn(move || {
                 for stage in *lane {
-                    // Nobody listens any more if another stage could not be run at all.
+                    // The receiver is gone if another stage could not run at all.
                     let _ = sender.send(run(*stage, number > 0, programs));
                 }
             });
@@ -31,7 +31,7 @@ pub fn side_by_side(lanes: &[&[Stage]], programs: &Programs, mut tell: impl FnMu
     })
 }
 
-/// Runs a stage beside which nothing else runs.
+/// Runs a stage while no other stage is running.
 pub fn alone(stage: Stage, programs: &Programs) -> Result<Ended> {
     run(stage, false, programs)
 }
@@ -39,7 +39,7 @@ pub fn alone(stage: Stage, programs: &Programs) -> Result<Ended> {
 fn run(stage: Stage, gives_way: bool, programs: &Programs) -> Result<Ended> {
     let program = match stage.check {
         Check::Command(_) | Check::Checks(_) => programs.this.clone(),
-        // It is built before: while others run, a build would wait until the lints are done.
+        // It is built beforehand: while stages run, a build would wait until the lints are done.
         Check::Of(program) => program.path(),
     };
     let mut command = if gives_way { Command::new("nice") } else { Command::new(&program) };

@@ -1,4 +1,4 @@
-//! What a stage is: a name, and who runs it how.
+//! A stage of the tests: its name, and the program that runs it.
 
 use std::path::PathBuf;
 
@@ -8,26 +8,26 @@ use chores::stages::Outcome;
 
 use crate::programs::Program;
 
-/// What runs stages, and what is tested.
+/// The program that runs stages, and the program under test.
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// This one, `xtask`.
+    /// The running `xtask`.
     pub this: PathBuf,
     pub ours: Executable,
 }
 
-/// How a stage is run.
+/// Kind of a stage.
 #[derive(Clone, Copy)]
 pub enum Check {
     /// A command that succeeds or fails.
     Command(fn() -> Result<()>),
     /// Many checks.
     Checks(fn(&Executable) -> Result<Outcome>),
-    /// Many checks of another program, which knows the stage by its name.
+    /// Many checks, run by another program that knows the stage by its name.
     Of(Program),
 }
 
-/// A part of the run that can be run by itself.
+/// A part of the tests that can also run alone.
 #[derive(Clone, Copy)]
 pub struct Stage {
     pub name: &'static str,

@@ -1,4 +1,4 @@
-//! The cluster of the lab, and what is asked of it.
+//! The lab's cluster, and commands on its nodes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,20 @@ use crate::lab::scripts;
 /// The cluster, seen from its master node.
 #[derive(Debug)]
 pub struct Lab {
-    /// Where the cluster lives; short, since the paths of sockets are bounded.
+    /// The cluster's directory. Short, because socket paths have a maximum length.
     pub root: PathBuf,
     pub scripts: PathBuf,
-    /// Links to our binary, one per program.
+    /// Directory of links to our binary, one per program.
     links: PathBuf,
     started: Instant,
 }
 
-/// What a command on the master node did.
+/// Outcome of a command on the master node.
 #[derive(Debug)]
 pub struct Ran {
-    /// Exit status; none if a signal ended it.
+    /// `None` if a signal ended the command.
     pub status: Option<i32>,
-    /// Standard output.
     pub stdout: String,
-    /// Standard error.
     pub stderr: String,
 }
 
@@ -51,14 +49,15 @@ impl Lab {
         must_run(Command::new(self.scripts.join(name)).args(arguments))
     }
 
-    /// Says what comes next.
+    /// Prints the next step, and labels captures with it.
     pub fn tell(&self, what: &str) {
         println!("[{:4} s] {what}", self.started.elapsed().as_secs());
-        // The captures of iallocator requests are named after it; absent before the cluster is up.
+        // Captures of iallocator requests are named after this file. The directory doesn't exist before the
+        // cluster is up.
         let _ = fs::write(self.root.join("label"), what.replace([' ', '/'], "_"));
     }
 
-    /// Our link of that name, as the cluster's nodes see it.
+    /// Path of our link `name` on the cluster's nodes.
     pub fn program(&self, name: &str) -> String {
         self.links.join(name).to_string_lossy().into_owned()
     }
@@ -72,7 +71,7 @@ impl Lab {
         Ok(Ran { status: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) })
     }
 
-    /// Runs a command on the master node that must succeed; what it printed.
+    /// Runs a command that must succeed on the master node, and returns its standard output.
     pub fn must(&self, words: &[&str]) -> Result<String> {
         let ran = self.ran(words)?;
         if ran.status != Some(0) {
@@ -81,20 +80,19 @@ impl Lab {
         Ok(ran.stdout)
     }
 
-    /// One field of an instance.
     pub fn instance(&self, field: &str, name: &str) -> Result<String> {
         let text = self.must(&["gnt-instance", "list", "--no-headers", "-o", field, name])?;
         Ok(text.trim().to_owned())
     }
 
-    /// Writes a file where commands on the nodes find it; its path.
+    /// Writes a file that commands on the nodes can read, and returns its path.
     pub fn file(&self, name: &str, content: &str) -> Result<String> {
         let path = self.root.join(name);
         write(&path, content)?;
         Ok(path.to_string_lossy().into_owned())
     }
 
-    /// An empty directory where programs on the nodes may write; its path.
+    /// Creates or empties a directory that programs on the nodes can write to, and returns its path.
     pub fn empty_directory(&self, name: &str) -> Result<PathBuf> {
         let path = self.root.join(name);
         if path.exists() {

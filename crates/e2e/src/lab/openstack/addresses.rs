@@ -1,15 +1,15 @@
-//! Leases of addresses of an external network, made and used with the stock clients.
+//! Leases of floating IPs of an external network, made and used with the stock clients.
 
 use anyhow::{Context, Result, bail, ensure};
 use chores::cases::Cases;
 
 use super::site::{FREE_POOL, HOST_LEASE, Site, until};
 
-/// An address that is leased, and one that somebody has.
+/// An address to lease, and one that is already allocated.
 const LEASED: &str = "203.0.113.210";
 const TAKEN: &str = "203.0.113.211";
 
-/// Everything about addresses.
+/// Runs all checks of floating IPs.
 pub fn of_neutron(cases: &mut Cases, site: &Site<'_>) {
     let network = cases.check("there is an external network", || external_network(site));
     let Some(network) = network else { return };
@@ -59,7 +59,8 @@ pub fn of_neutron(cases: &mut Cases, site: &Site<'_>) {
     });
 }
 
-/// The external network, which is made if need be. Nobody takes the addresses from 203.0.113.102 on.
+/// Returns the external network, and creates it if it doesn't exist. Its allocation pool ends at
+/// 203.0.113.101, so higher addresses stay free for leases.
 pub fn external_network(site: &Site<'_>) -> Result<String> {
     let list = || site.admin_client(&["network", "list", "--external", "-f", "value", "-c", "ID"]);
     if list()?.trim().is_empty() {

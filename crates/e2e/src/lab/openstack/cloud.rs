@@ -1,4 +1,4 @@
-//! Keystone as whoever administers it and whoever logs in sees it. It knows addresses and JSON only.
+//! A client of the lab's Keystone, for administration and for logins. It deals in URLs and JSON only.
 
 use std::cell::RefCell;
 
@@ -9,17 +9,19 @@ use tokio::runtime::Runtime;
 
 use crate::leasing::http::{IDLE, LIMIT};
 
-/// The password of the lab's own users, who are there for this run.
+/// Password of the administrator and of the other users that the lab's scripts create. They only exist for
+/// this run.
 pub const PASSWORD: &str = "labpw";
 
-/// What users of the lab have as password, but for its administrator.
+/// Password of all users that [`Cloud::settle`] creates.
 pub const OF_ALL: &str = "only for the lab";
 
-/// The user that drives Nova, with the password of all: it has the role `service`, and one that only Nova knows.
+/// The user that drives Nova, with the password [`OF_ALL`]. It has the role `service`, and the role
+/// [`LEASING`], which only Nova knows.
 pub const OF_NOVA: &str = "allot-nova";
 pub const LEASING: &str = "leasing";
 
-/// An answer, with what the headers say of logins.
+/// A response, with the headers that concern logins.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
@@ -30,39 +32,39 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What the service says about an error.
+    /// The error message of the service or of Keystone, or an empty string.
     pub fn message(&self) -> &str {
         let message = self.body["error_message"].as_str().or(self.body["error"]["message"].as_str());
         message.unwrap_or_default()
     }
 }
 
-/// Keystone, and whatever else is asked with its tokens.
+/// A client of Keystone and of services that accept its tokens.
 #[derive(Debug)]
 pub struct Cloud {
     runtime: Runtime,
     client: Client,
-    /// With `/v3`.
+    /// URL, including `/v3`.
     keystone: String,
-    /// All that nobody may find anywhere.
+    /// All issued tokens. Logs and databases must not contain any of these.
     secrets: RefCell<Vec<String>>,
 }
 
-/// Who was made.
+/// Identifiers of the lab's users and projects.
 #[derive(Debug)]
 pub struct People {
-    /// The service's user, which has the role `service` and no other, and its password.
+    /// The service's user, whose only role is `service`, and its password.
     pub user: String,
     pub secret: String,
-    /// The identifiers of the member `alice` and of her project.
+    /// Identifiers of the member `alice` and of her project.
     pub alice: String,
     pub physics: String,
-    /// The project of the member `bob`.
+    /// Identifier of the project of the member `bob`.
     pub chemistry: String,
 }
 
 impl Cloud {
-    /// The cloud whose Keystone listens there.
+    /// `port` is Keystone's, on 127.0.0.1.
     pub fn new(port: u16) -> Result<Self> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -75,23 +77,23 @@ impl Cloud {
         })
     }
 
-    /// All tokens that were issued.
+    /// All issued tokens.
     pub fn secrets(&self) -> Vec<String> {
         self.secrets.borrow().clone()
     }
 
-    /// Where tokens are had.
+    /// Keystone's URL, including `/v3`.
     pub fn keystone(&self) -> &str {
         &self.keystone
     }
 
-    /// Asks anybody, with a token.
+    /// Sends a request to any service. An empty `token` sends none.
     pub fn ask(&self, method: &Method, url: &str, token: &str, body: Option<&Value>) -> Result<Answer> {
         self.send(self.client.request(method.clone(), url), token, body)
             .with_context(|| format!("{method} {url}"))
     }
 
-    /// The same, for what a service answers in that version of its API.
+    /// Like [`Self::ask`], with a microversion in `openstack-api-version`.
     pub fn ask_version(
         &self,
         method: &Method,
@@ -104,7 +106,7 @@ impl Cloud {
         self.send(request, token, body).with_context(|| format!("{method} {url}"))
     }
 
-    /// Asks Nova in the version of the guide.
+    /// Sends a request to Nova in the microversion that the guide names.
     pub fn ask_compute(
         &self,
         method: &Method,
@@ -137,7 +139,7 @@ impl Cloud {
         Ok(self.runtime.block_on(asked)?)
     }
 
-    /// Asks Keystone, which must succeed.
+    /// Sends a request to Keystone that must succeed, and returns the body.
     fn must(&self, method: &Method, path: &str, token: &str, body: Option<&Value>) -> Result<Value> {
         let answer = self.ask(method, &format!("{}{path}", self.keystone), token, body)?;
         if !(200..300).contains(&answer.status) {
@@ -146,7 +148,7 @@ impl Cloud {
         Ok(answer.body)
     }
 
-    /// A token, and what it stands for.
+    /// Logs in, and returns the token and Keystone's description of it.
     pub fn log_in(&self, identity: &Value, scope: Option<&Value>) -> Result<(String, Value)> {
         let mut auth = json!({"identity": identity});
         if let Some(scope) = scope {
@@ -161,12 +163,11 @@ impl Cloud {
         Ok((answer.token, answer.body["token"].take()))
     }
 
-    /// A user's token for a project, both of the domain `Default`.
+    /// Logs a user of the domain `Default` in to a project of that domain.
     pub fn token(&self, user: &str, project: &str) -> Result<String> {
         Ok(self.log_in(&password(user), Some(&of_project(project)))?.0)
     }
 
-    /// Makes a token invalid.
     pub fn revoke(&self, token: &str) -> Result<()> {
         let url = format!("{}/auth/tokens", self.keystone);
         let request = self.client.delete(url).header("x-auth-token", token).header("x-subject-token", token);
@@ -177,7 +178,8 @@ impl Cloud {
         Ok(())
     }
 
-    /// A token of a new application credential of a user's, with these access rules if there are any.
+    /// Creates an application credential for a user, with access rules if `rules` is given, and logs in with
+    /// it.
     pub fn by_application_credential(
         &self,
         token: &str,
@@ -198,7 +200,7 @@ impl Cloud {
         Ok(self.log_in(&identity, None)?.0)
     }
 
-    /// A token of a trust: `bob` acts for the owner of the token.
+    /// Logs in through a trust: `bob` acts for the token's owner.
     pub fn by_trust(&self, token: &str, people: &People) -> Result<String> {
         let (_, bob) = self.log_in(&password("bob"), Some(&of_project("chemistry")))?;
         let trust = json!({"trust": {
@@ -210,7 +212,8 @@ impl Cloud {
         Ok(self.log_in(&password("bob"), Some(&scope))?.0)
     }
 
-    /// Makes the people of the lab: members of three projects, a reader, a member of another domain, and the service's user.
+    /// Creates the lab's users: members of three projects, a reader, a member of another domain, and the
+    /// users of the service.
     pub fn settle(&self) -> Result<People> {
         let (admin, said) = self.log_in(&administrator(), Some(&of_project("admin")))?;
         let make = |kind: &str, plural: &str, body: Value| -> Result<String> {
@@ -243,7 +246,7 @@ impl Cloud {
         let lab = make("domain", "domains", json!({"name": "lab"}))?;
         let of_lab = make("project", "projects", json!({"name": "astronomy", "domain_id": lab}))?;
         grant(&format!("projects/{of_lab}"), &user("lars", &lab)?, "member")?;
-        // Who administers a domain has a token for that, and none for a project.
+        // The administrator of a domain can get a token for the domain, without a project.
         let root = said["user"]["id"].as_str().context("no user")?;
         grant(&format!("domains/{default}"), root, "admin")?;
         let services = self.must(&Method::GET, "/projects?name=service", &admin, None)?;
@@ -258,23 +261,22 @@ impl Cloud {
     }
 }
 
-/// A user of the domain `Default`, with the password of all.
+/// Identity of a user of the domain `Default` whose password is [`OF_ALL`].
 pub fn password(user: &str) -> Value {
     password_in("Default", user, OF_ALL)
 }
 
-/// The administrator of the cloud.
+/// Identity of the cloud's administrator.
 pub fn administrator() -> Value {
     password_in("Default", "admin", PASSWORD)
 }
 
-/// A user of a domain, with that password.
 pub fn password_in(domain: &str, user: &str, password: &str) -> Value {
     let user = json!({"name": user, "domain": {"name": domain}, "password": password});
     json!({"methods": ["password"], "password": {"user": user}})
 }
 
-/// A project of the domain `Default`.
+/// Scope of a project in the domain `Default`.
 pub fn of_project(name: &str) -> Value {
     json!({"project": {"name": name, "domain": {"name": "Default"}}})
 }

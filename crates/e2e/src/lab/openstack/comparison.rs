@@ -1,5 +1,5 @@
-//! Blazar and this service side by side, on one cloud: each has three of its hosts, and both are asked the same, with the
-//! same token, at the same time or one after the other. What is measured is printed; nothing fails by being slow.
+//! Compares Blazar and this service on one cloud. Each has three of its hosts, and both get the same requests
+//! with the same token, in parallel or in turn. Measurements are printed; slowness fails no check.
 
 use std::cell::Cell;
 use std::thread::sleep;
@@ -22,38 +22,37 @@ use crate::leasing::date::Minute;
 use crate::leasing::http::Http;
 use crate::leasing::server::Server;
 
-/// How many compute hosts the cloud has; each service has half of them.
+/// Number of compute hosts in the cloud. Each service has half of them.
 pub const HOSTS: u32 = 6;
 
-/// Where this service listens, counted from Keystone's port: the catalog has Blazar.
+/// Port of this service, as an offset from Keystone's. The catalog's entry points to Blazar.
 const OURS: u16 = 6;
 
-/// The free pool of this service; the other one is Blazar's.
+/// Free pool of this service. Blazar keeps the default one.
 const OWN_POOL: &str = "allot-freepool";
 
-/// What this service is called in the report.
+/// Name of this service in the report.
 const OWN_NAME: &str = "Allotment";
 
-/// How many leases are made in one go.
+/// Number of leases in a measurement.
 const LEASES: usize = 40;
-/// By how many clients.
+/// Numbers of concurrent clients to measure with.
 const CLIENTS: [usize; 2] = [1, 8];
-/// How often a lease is seen to start.
+/// Number of lease starts to measure.
 const STARTS: usize = 3;
-/// A request that has not been answered after so long has failed.
+/// Request timeout.
 const LIMIT: Duration = Duration::from_mins(2);
-/// How often it is looked whether a lease has begun.
+/// Polling interval for the start of a lease.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A service, as its users see it, and what it costs.
+/// One of the two services under comparison.
 struct Side {
     name: &'static str,
     http: Http,
-    /// Seconds of processor time that it has taken.
+    /// Returns the processor time used so far, in seconds.
     taken: Box<dyn Fn() -> Result<f64>>,
 }
 
-/// Runs all of it.
 pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, people: &People) -> Result<()> {
     let directory = lab.root.join("allot-comparison");
     empty(&directory)?;
@@ -87,7 +86,7 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
         }
         cases.check(&format!("{}: {} clients want the same hosts", side.name, CLIENTS[1]), || {
             let accepted = comparison.race(side, first)?;
-            // What Blazar does is told, and is for Blazar to judge.
+            // Blazar's result is only reported; this suite doesn't judge it.
             ensure!(side.name != OWN_NAME || accepted == HOSTS as usize / 2, "{accepted} were accepted");
             Ok(())
         });
@@ -120,18 +119,18 @@ fn own(server: &Server, token: &str) -> Result<Side> {
 struct Comparison<'a> {
     site: &'a Site<'a>,
     runtime: Runtime,
-    /// The first start of leases that are to start late.
+    /// Start of the first window of future leases.
     base: Minute,
 }
 
 impl Comparison<'_> {
-    /// A lease of a host for an hour, in the window of that number.
+    /// A one-hour lease of a host, in the window with that number.
     fn lease(&self, name: &str, window: usize) -> Result<Value> {
         let start = self.base.plus(120 * i64::try_from(window)?);
         Ok(lease(name, &start.sent(), &start.plus(60).sent()))
     }
 
-    /// Makes leases of windows that nobody else wants, and waits until all have their aggregate in Nova.
+    /// Creates leases in windows without contention, and waits until each has its aggregate in Nova.
     fn creations(&self, side: &Side, clients: usize, first: usize) -> Result<()> {
         let leases = (first..first + LEASES).map(|number| self.lease(&format!("c{number}"), number));
         let leases = leases.collect::<Result<Vec<_>>>()?;
@@ -172,7 +171,8 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// More clients than hosts want a host for the same time; how many get one.
+    /// Has more clients than hosts request a host for the same window. Returns the number of accepted
+    /// requests.
     fn race(&self, side: &Side, window: usize) -> Result<usize> {
         let started = Instant::now();
         let client = async |number| {
@@ -186,10 +186,10 @@ impl Comparison<'_> {
         Ok(statuses.iter().filter(|status| **status == 201).count())
     }
 
-    /// How long after its time a lease is seen to be active.
+    /// Measures the delay between a lease's start time and its status ACTIVE.
     fn starts(&self, sides: &[Side]) -> Result<()> {
         for round in 0..STARTS {
-            // Blazar needs a while to make one.
+            // 20 seconds ahead, because Blazar needs a while to create a lease.
             let start = Minute::begins_in(20);
             let wanted = lease(&format!("s{round}"), &start.sent(), &start.plus(60).sent());
             let mut open = Vec::new();
@@ -226,7 +226,6 @@ impl Comparison<'_> {
     }
 }
 
-/// A lease of one host.
 fn lease(name: &str, start: &str, end: &str) -> Value {
     json!({
         "name": name, "start_date": start, "end_date": end, "events": [],

@@ -1,4 +1,5 @@
-//! Settings of Nova, Neutron, Glance and Blazar other than those that the lab's scripts write.
+//! Patches the lab's scripts so that Nova, Neutron, Glance, Keystone and Blazar are configured as the guide
+//! says.
 
 use std::fs;
 use std::path::Path;
@@ -8,40 +9,40 @@ use anyhow::{Context, Result};
 use super::cloud::LEASING;
 use crate::lab::scripts::replaced;
 
-/// What the scripts say of notifications, and what the guide does.
+/// Nova's notification settings: in the scripts, and in the guide.
 const SILENT: &str = "driver=noop";
 const VERSIONED: &str = "driver=messagingv2\n[notifications]\nnotification_format=versioned";
 
-/// Where sections of `nova.conf` begin, for one to be put before.
+/// Start of a section of `nova.conf`. The new section is inserted before it.
 const SECTION: &str = "[wsgi]\napi_paste_config=";
 
-/// The beginning of `nova.conf`, for a file to be written before.
+/// The script's line that begins `nova.conf`. The policy file is written before it.
 const FILE: &str = "cat >\"$S/etc/nova.conf\" <<X";
 
-/// What the scripts have Neutron do beside networks: nothing. Floating IPs are of routers.
+/// Neutron's service plugins: none in the scripts. Floating IPs need the router plugin.
 const WITHOUT_ROUTERS: &str = "service_plugins=\nauth_strategy=keystone";
 const WITH_ROUTERS: &str = "service_plugins=router\nauth_strategy=keystone";
 
-/// What Blazar leases, and addresses as well.
+/// Blazar's plugins: as in the scripts, and with floating IPs.
 const WITHOUT_ADDRESSES: &str = "plugins=physical.host.plugin,virtual.instance.plugin,flavor.instance.plugin";
 const WITH_ADDRESSES: &str =
     "plugins=physical.host.plugin,virtual.instance.plugin,flavor.instance.plugin,virtual.floatingip.plugin";
 
-/// A section of `neutron.conf`, for one to be put before.
+/// Start of a section of `neutron.conf`. The new section is inserted before it.
 const NEUTRON_SECTION: &str = "[ml2]\ntype_drivers=";
 
-/// What the scripts have in `keystone.conf` of policy.
+/// The policy section that the scripts write to `keystone.conf`.
 const KEYSTONE_POLICY: &str = "[oslo_policy]\nenforce_scope=true";
 
-/// Who may know which projects there are.
+/// Keystone's policy rule for reading projects, extended by the role `service`.
 const PROJECTS: &str =
     r#""identity:get_project": "rule:admin_required or role:service or project_id:%(target.project.id)s""#;
 
-/// A section of `glance-api.conf`, for one to be put before.
+/// Start of a section of `glance-api.conf`. The new section is inserted before it.
 const GLANCE_SECTION: &str = "[paste_deploy]\nflavor=keystone\nconfig_file=$VENV/etc/glance";
 
-/// Has the cloud that the scripts bring up publish notifications and give out floating IPs, Blazar lease them, and the
-/// service's user do what it needs.
+/// Patches the script `up`: the cloud publishes notifications and provides floating IPs, Blazar leases them,
+/// and the service's user gets the permissions it needs.
 pub fn as_in_the_guide(scripts: &Path) -> Result<()> {
     let up = scripts.join("up");
     let text = fs::read_to_string(&up).with_context(|| format!("cannot read {}", up.display()))?;
@@ -49,7 +50,8 @@ pub fn as_in_the_guide(scripts: &Path) -> Result<()> {
     let section = format!("[oslo_policy]\npolicy_file={policy}\n{SECTION}");
     let rule = format!("\"context_is_admin\": \"role:admin or role:{LEASING}\"");
     let file = format!("printf '%s\\n' '{rule}' '{PROJECTS}' >\"{policy}\"\n{FILE}");
-    // All read the same file: the rules of Nova, Neutron and Glance have the same name, and Keystone's none of theirs.
+    // All four services read the same policy file: Nova, Neutron and Glance use the same rule name, and
+    // Keystone has no rule of that name.
     let of_keystone = format!("{KEYSTONE_POLICY}\npolicy_file={policy}");
     let of_glance = format!("[oslo_policy]\npolicy_file={policy}\n{GLANCE_SECTION}");
     let of_neutron = format!("[oslo_policy]\npolicy_file={policy}\n{NEUTRON_SECTION}");

@@ -1,6 +1,6 @@
-//! Where the cloud and what is stored differ, each difference made on purpose: what a host is like, an aggregate of no lease, a
-//! lease of a deleted project, an address that was leased to nobody known. All are found and set right, by the loop or by
-//! the doctor, and found no more.
+//! Deliberate differences between the cloud and the stored records: changed host traits, an aggregate without
+//! a lease, a lease of a deleted project, an address of an unknown lease. The loop or the doctor must find
+//! and repair each of them, and then report no difference.
 
 use anyhow::{Context, Result, ensure};
 use chores::cases::Cases;
@@ -10,26 +10,26 @@ use super::addresses::external_network;
 use super::cloud::OF_ALL;
 use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, provider, set_trait, text_of, until};
 
-/// Of a lease that nobody knows.
+/// A lease and a reservation without a record.
 const LEASE: &str = "0badcafe-0000-4000-8000-000000000001";
 const RESERVATION: &str = "0badcafe-0000-4000-8000-000000000002";
 
-/// An address that it seems to have.
+/// Address that is tagged with [`RESERVATION`].
 const ADDRESS: &str = "203.0.113.212";
 
-/// What a host is given.
+/// Trait that is added to a host.
 const TRAIT: &str = "CUSTOM_LAB_FAST";
 
-/// What the doctor says if it finds nothing.
+/// Part of the doctor's output when it finds no differences.
 const NOTHING: &str = "agree";
 
-/// Deletes that lease of alice's, and waits until its host is back.
+/// Deletes a lease of alice's, and waits until its host is back in the free pool.
 fn end(site: &Site<'_>, lease: &str) -> Result<()> {
     site.client("alice", "physics", &["reservation", "lease", "delete", lease])?;
     until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
 }
 
-/// With a service of its own, to which everybody comes by Keystone.
+/// Starts its own service, which authenticates against Keystone.
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     let server = site.launch.start()?;
     let doctor = |words: &[&str], said: &str| {

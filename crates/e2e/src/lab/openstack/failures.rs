@@ -1,4 +1,4 @@
-//! What a lease goes through when parts of the cloud fail: a compute host, Placement, the cloud's database, its message bus.
+//! Leases while parts of the cloud fail: a compute host, Placement, the cloud's database, its message bus.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use chores::cases::Cases;
 use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, until};
 use crate::leasing::date::Minute;
 
-/// Longer than Nova's `service_down_time`: what does not report for so long counts as down.
+/// Longer than Nova's `service_down_time`: a service that doesn't report for this long counts as down.
 const LONGER_THAN_DOWN: Duration = Duration::from_secs(30);
 
-/// Longer than it takes to ask and to get no answer.
+/// Long enough for the service to send a request and get no answer.
 const A_WHILE: Duration = Duration::from_secs(5);
 
-/// With a service of its own, which looks often.
+/// Starts its own service, with a short observation interval.
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     let often = ["--limits-observe-interval", "5s", "--openstack-failed-after", "15s"];
     let server = site.launch.clone().with(often).start()?;
@@ -47,7 +47,8 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         site.lab.stop("rabbitmq")?;
         sleep(LONGER_THAN_DOWN);
         let meanwhile = site.members(&reservation)?;
-        // What follows needs the cloud, and all hosts, whatever came of this.
+        // Bring the cloud back before checking: later parts need it and all of its hosts, even if this check
+        // fails.
         site.lab.up()?;
         until("compute services stay down", || {
             let all = site.nova("os-services?binary=nova-compute")?;
@@ -65,7 +66,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The lease's host dies with a server on it, and comes back.
+/// The lease's host dies with a server on it, and comes back later.
 fn a_dead_host(site: &Site<'_>) -> Result<()> {
     let reservation = site.lease("alice", "physics", "dead", HOST_LEASE)?;
     let hint = format!("reservation={reservation}");
@@ -73,7 +74,8 @@ fn a_dead_host(site: &Site<'_>) -> Result<()> {
     site.boot("alice", "physics", "lost", &words)?;
     let host = site.host_of("lost")?;
     let service = format!("nova-compute-{host}");
-    // One of Nova's fake driver that has ended does not start again: it has no identity on disk.
+    // Suspend it instead of stopping it: a compute service with Nova's fake driver can't be started again
+    // after it ended, because it has no identity on disk.
     site.lab.signal(&service, "STOP")?;
     until("there is no other host", || Ok(site.members(&reservation)?.iter().any(|other| *other != host)))?;
     site.until_active("dead")?;
@@ -88,7 +90,7 @@ fn a_dead_host(site: &Site<'_>) -> Result<()> {
     end(site, "dead")
 }
 
-/// Deletes a lease, and waits until its hosts are back.
+/// Deletes a lease, and waits until its hosts are back in the free pool.
 fn end(site: &Site<'_>, lease: &str) -> Result<()> {
     site.client("alice", "physics", &["reservation", "lease", "delete", lease])?;
     until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))

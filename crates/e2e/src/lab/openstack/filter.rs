@@ -1,4 +1,4 @@
-//! The fence `allot-filter`: Nova's scheduler asks the service which hosts a server may use.
+//! The fence `allot-filter`: Nova's scheduler asks the service which hosts a server can use.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,17 +19,17 @@ use super::{Lab, RESERVATION};
 use crate::lab::scripts;
 use crate::leasing::server::Server;
 
-/// What the filter comes in with, and its hash.
+/// The filter's token, and its SHA-256 hash.
 const TOKEN: &str = "only for the filter of the lab";
 const HASH: &str = "c4ac867b34f238949d16926d15ede7581a6186f0dbe7cb50f018161542432eb7";
 
-/// How long the filter does not ask again after there was no answer, seconds.
+/// Seconds that the filter waits after a failed request before it asks again.
 const PAUSE: u64 = 1;
 
-/// Where it is.
+/// The filter's path, for Nova's `available_filters`.
 const AVAILABLE: &str = "allot_nova.filter.AllotFilter";
 
-/// The ways to log in of a service that the filter asks.
+/// Authentication settings of a service that the filter asks: Keystone and the filter's token.
 pub fn tokens(directory: &Path) -> Result<String> {
     let file = directory.join("tokens.toml");
     let known = format!(
@@ -39,10 +39,10 @@ pub fn tokens(directory: &Path) -> Result<String> {
     Ok(format!("keystone,tokens:{}", file.display()))
 }
 
-/// What a service with this fence and preemptible servers is started with.
+/// Options of a service with this fence and preemptible servers.
 pub const OPTIONS: [&str; 4] = ["--openstack-fence", "allot-filter", "--preemptible-enabled", "true"];
 
-/// With a closed free pool, then with all projects listed as preemptible, then with an open pool.
+/// Checks a closed free pool, then all projects listed as preemptible, then an open pool.
 pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     install(site.lab)?;
     site.launch = site.launch.clone().with(OPTIONS);
@@ -63,7 +63,7 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     those_that_take_too_long(cases, site);
     server.stop()?;
     let server = site.launch.start()?;
-    // Last: builds that are given up count against a host for Nova's scheduler.
+    // Last, because aborted builds count against a host in Nova's scheduler.
     those_that_came_just_before(cases, site)?;
     site.delete_all_servers()?;
     watcher::check(cases, site, "preempt", Stay::Never);
@@ -71,7 +71,7 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The scheduler has the filter in place of Blazar's, as the guide says.
+/// Replaces Blazar's filter in the scheduler by ours, as the guide describes.
 pub fn install(lab: &Lab) -> Result<()> {
     let package = lab.root.join("allot-nova-package");
     scripts::copy(&places::root().join("contrib/nova"), &package)?;
@@ -88,7 +88,7 @@ pub fn install(lab: &Lab) -> Result<()> {
     scheduler::set(lab, &[(BLAZAR_AVAILABLE, AVAILABLE), (BLAZAR_ENABLED, &section)])
 }
 
-/// `host3` is not the service's, `host1` and `host2` are.
+/// The service manages `host1` and `host2`, and gives up `host3`.
 fn closed_pool(cases: &mut Cases, site: &Site<'_>) {
     cases.check("a regular server runs on a host that the service does not manage, and on no other", || {
         site.allot("admin", "admin", &["host", "delete", "host3"])?;
@@ -120,7 +120,7 @@ fn closed_pool(cases: &mut Cases, site: &Site<'_>) {
     });
 }
 
-/// The service is stopped, and started again.
+/// Stops the service, checks the scheduler without it, and starts the service again.
 fn without_the_service(cases: &mut Cases, site: &Site<'_>, server: Server) -> Result<Server> {
     server.stop()?;
     cases.check("while the service is away servers run on hosts only that it does not manage", || {
@@ -153,7 +153,7 @@ fn without_the_service(cases: &mut Cases, site: &Site<'_>, server: Server) -> Re
     Ok(server)
 }
 
-/// `host3` is still not the service's.
+/// The service still doesn't manage `host3`.
 fn listed_projects(cases: &mut Cases, site: &Site<'_>) {
     cases.check("servers of listed projects are preemptible unless a hint says otherwise", || {
         site.boot("bob", "chemistry", "listed", &["--flavor", "small"])?;
@@ -169,11 +169,11 @@ fn listed_projects(cases: &mut Cases, site: &Site<'_>) {
     });
 }
 
-/// Servers of others.
+/// Servers of bob's, which leases of alice's have to move.
 const FOREIGN: [&str; 7] =
     ["regular-1", "regular-2", "regular-3", "regular-4", "regular-5", "regular-6", "regular-7"];
 
-/// Anybody's servers are in the free pool, which a lease is to have a host of.
+/// Servers of any project run in the free pool, and a lease needs one of its hosts.
 fn open_pool(cases: &mut Cases, site: &Site<'_>) {
     cases.check("a host is taken on with servers, and any server runs in an open pool", || {
         site.admin_client(&["reservation", "host", "create", "host3"])?;
@@ -207,13 +207,14 @@ fn open_pool(cases: &mut Cases, site: &Site<'_>) {
     });
 }
 
-/// Has alice lease a host as soon as servers of others can be moved out of its way.
+/// Creates a best-effort lease of alice's for one host: it starts once other tenants' servers can be moved
+/// away.
 fn hunt(site: &Site<'_>, name: &str, timeout: &str) -> Result<()> {
     let words = ["lease", "create", name, "--type", "best-effort", "--timeout", timeout, "--hosts", "1"];
     site.allot("alice", "physics", &[&words[..], &["--for", "1h"]].concat()).map(drop)
 }
 
-/// Where the servers of others are, which must all be in that state.
+/// Hosts of bob's servers, which must all have that status.
 fn places_of(site: &Site<'_>, names: &[&str], status: &str) -> Result<Vec<String>> {
     let place = |name: &&str| {
         let server = site.server(name)?;
@@ -223,7 +224,7 @@ fn places_of(site: &Site<'_>, names: &[&str], status: &str) -> Result<Vec<String
     names.iter().map(place).collect()
 }
 
-/// Servers of others are on all hosts, and paused.
+/// Paused servers of bob's are on all hosts.
 fn those_that_are_paused(cases: &mut Cases, site: &Site<'_>) {
     let bob = |word: &str| site.client("bob", "chemistry", &[&["server", word], &FOREIGN[..6]].concat());
     cases.check("servers of others that are paused are moved out of a lease's way, and stay so", || {
@@ -239,14 +240,14 @@ fn those_that_are_paused(cases: &mut Cases, site: &Site<'_>) {
     });
 }
 
-/// A second is too long for each live migration.
+/// The migration time is one second, and every live migration takes longer.
 fn those_that_take_too_long(cases: &mut Cases, site: &Site<'_>) {
     cases.check(
         "live migrations that take too long are aborted, and nothing is left when a lease gives up",
         || {
             site.client("alice", "physics", &["reservation", "lease", "delete", "quiet"])?;
             until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
-            // The free host would do.
+            // Without this server, the lease could take the free host and would move none.
             let free = || -> Result<Option<String>> {
                 let places = places_of(site, &FOREIGN, "ACTIVE")?;
                 Ok(["host1", "host2", "host3"]
@@ -265,7 +266,7 @@ fn those_that_take_too_long(cases: &mut Cases, site: &Site<'_>) {
                 Ok(std::mem::take(all["migrations"].as_array_mut().context("no migrations")?))
             };
             let others = live()?.len();
-            // To move them takes two minutes at most, it is thought.
+            // The service estimates at most two minutes for the migrations.
             hunt(site, "hurried", "2m")?;
             sleep(Duration::from_mins(1));
             until("the lease does not give up", || Ok(site.alices("hurried")?["status"] == "ERROR"))?;
@@ -286,7 +287,7 @@ fn those_that_take_too_long(cases: &mut Cases, site: &Site<'_>) {
     );
 }
 
-/// Servers are started on hosts that a round has found empty.
+/// Starts servers on hosts that the last pass observed as empty.
 fn those_that_came_just_before(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     site.delete_all_servers()?;
     // Longer than `limits.observe_interval`.
@@ -306,7 +307,7 @@ fn those_that_came_just_before(cases: &mut Cases, site: &Site<'_>) -> Result<()>
         for name in ["new-1", "new-2", "new-3"] {
             ensure!(site.host_of(name)? != held[0], "{name} is still on {held:?}");
         }
-        // It has left for the lease, or runs elsewhere.
+        // It was either preempted for the lease or runs elsewhere.
         if site.is_there("spare")? {
             until("a server was shut down needlessly", || Ok(site.host_of("spare").is_ok()))?;
         }
@@ -324,7 +325,7 @@ fn those_that_came_just_before(cases: &mut Cases, site: &Site<'_>) -> Result<()>
     Ok(())
 }
 
-/// Servers of others are on all hosts, and shut off; a lease is to have a host.
+/// Shut-off servers of bob's are on all hosts, and a lease needs one of the hosts.
 fn those_that_do_not_run(cases: &mut Cases, site: &Site<'_>) {
     let bob = |words: &[&str]| site.client("bob", "chemistry", &[words, &FOREIGN[..]].concat());
     cases.check("servers of others that are shut off are moved out of a lease's way, and stay so", || {

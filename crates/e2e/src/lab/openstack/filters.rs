@@ -1,4 +1,4 @@
-//! What filters look at, and where in the cloud that comes from: the table of the guide.
+//! Checks the guide's table of filters: the properties that each filter reads, and their source in the cloud.
 
 use anyhow::{Context, Result, ensure};
 use chores::cases::Cases;
@@ -6,13 +6,14 @@ use chores::cases::Cases;
 use super::cloud::People;
 use super::site::{Site, ends_well, set_trait, until};
 
-/// All hosts that the service has.
+/// Number of hosts that the service manages.
 const ALL: usize = 3;
 
-/// A trait that one host is given.
+/// Trait that is added to one host.
 const TRAIT: &str = "CUSTOM_LAB_FILTERED";
 
-/// A filter: a capability that is set of the first host, if one is; what is asked for; and how many hosts pass.
+/// A filter, the capability to set on the first host (if any), the options of the request, and the number of
+/// hosts that pass.
 struct Fact {
     filter: &'static str,
     capability: Option<&'static str>,
@@ -29,7 +30,7 @@ const fn fact(
     Fact { filter, capability, words, pass }
 }
 
-/// What is said of sizes is what Nova's fake hypervisors have.
+/// Sizes are chosen for Nova's fake hypervisors.
 const FACTS: [Fact; 17] = [
     fact("AvailabilityZoneFilter", None, ["--zone", "nova"], ALL),
     fact("AvailabilityZoneFilter", None, ["--zone", "elsewhere"], 0),
@@ -65,7 +66,7 @@ const FACTS: [Fact; 17] = [
     ),
 ];
 
-/// With services of its own.
+/// Starts its own services.
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>, people: &People) -> Result<()> {
     let isolating = site.launch.clone().with(["--filters-isolated-hosts", "host1"]).start()?;
     cases.check("IsolatedHostsFilter goes by the settings", || {
@@ -82,7 +83,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>, people: &People) -> Result<()
         });
     }
     cases.check("HomogeneousHostsFilter goes by what hypervisors say of themselves", || {
-        // Those of the lab are alike.
+        // The lab's hypervisors are identical.
         passes(site, "HomogeneousHostsFilter", &["--alike"], ALL)
     });
     cases.check("AggregateMultiTenancyIsolation goes by the capability of hosts", || {
@@ -109,7 +110,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>, people: &People) -> Result<()
     Ok(())
 }
 
-/// With that capability of the first host.
+/// Runs `check` while the first host has that capability.
 fn with_capability(
     site: &Site<'_>,
     capability: Option<&str>,
@@ -125,7 +126,8 @@ fn with_capability(
     checked
 }
 
-/// So many hosts can be leased, and one more cannot, by the word of that filter if the service has as many.
+/// Checks that `pass` hosts can be leased. If the service has more hosts, a request for one more must be
+/// rejected, with that filter as the reason.
 fn passes(site: &Site<'_>, filter: &str, words: &[&str], pass: usize) -> Result<()> {
     if pass > 0 {
         asked(site, pass, words)?;
@@ -141,7 +143,7 @@ fn passes(site: &Site<'_>, filter: &str, words: &[&str], pass: usize) -> Result<
     Ok(())
 }
 
-/// What is said of a lease of so many hosts that starts now, and is not made.
+/// Output of a dry run for a lease of that many hosts, starting now.
 fn asked(site: &Site<'_>, hosts: usize, words: &[&str]) -> Result<String> {
     let hosts = hosts.to_string();
     let fixed = ["lease", "create", "filtered", "--dry-run", "--for", "1h", "--hosts", &hosts];

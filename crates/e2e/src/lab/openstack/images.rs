@@ -1,5 +1,5 @@
-//! Images of servers, made before the servers are deleted with their lease. Nova's fake driver has Glance make an entry for
-//! each image and never fills it: this is done here, in its place.
+//! Images of servers, made before the servers are deleted with their lease. Nova's fake driver has Glance
+//! create an entry for each image but never uploads the data, so these tests upload it.
 
 use anyhow::{Context, Result, ensure};
 use chores::cases::Cases;
@@ -9,7 +9,7 @@ use super::Lab;
 use super::cloud::{PASSWORD, People};
 use super::site::{FREE_POOL, Site, until};
 
-/// Everything about images.
+/// Runs all checks of images.
 pub fn of_servers(cases: &mut Cases, site: &Site<'_>, people: &People) {
     cases.check("a lease that ends with images waits for them, and they are its owner's", || {
         let words = ["lease", "create", "shot", "--hosts", "1", "--for", "1h", "--end-action", "snapshot"];
@@ -19,7 +19,7 @@ pub fn of_servers(cases: &mut Cases, site: &Site<'_>, people: &People) {
             site.boot("alice", "physics", name, &["--flavor", "small", "--hint", &hint])?;
         }
         site.end_soon("shot")?;
-        // One after another.
+        // Images are made one after another.
         let mut made = Vec::new();
         for left in [1, 0] {
             until("no image is begun", || Ok(begun(site)?.len() == 1))?;
@@ -44,7 +44,7 @@ pub fn of_servers(cases: &mut Cases, site: &Site<'_>, people: &People) {
     cases.check("images that Blazar's clients ask for are made ahead of the end", || {
         let wanted = "resource_type=physical:host,min=1,max=1,before_end=snapshot";
         let hint = format!("reservation={}", site.lease("alice", "physics", "early", wanted)?);
-        // From an image that was made so, whose properties Nova hands on.
+        // Boots from an image that was made this way, whose properties Nova copies to the new one.
         let words = ["server", "create", "--image", "reserved_first", "--nic", "none", "--wait", "third"];
         site.client("alice", "physics", &[&words[..], &["--flavor", "small", "--hint", &hint]].concat())?;
         site.end_soon("early")?;
@@ -62,7 +62,7 @@ pub fn of_servers(cases: &mut Cases, site: &Site<'_>, people: &People) {
     });
 }
 
-/// Images that Nova has begun: identifiers and names.
+/// Identifiers and names of images that Nova has begun.
 fn begun(site: &Site<'_>) -> Result<Vec<(String, String)>> {
     let words = ["image", "list", "--status", "queued", "-f", "value", "-c", "ID", "-c", "Name"];
     let shown = site.admin_client(&words)?;
@@ -70,7 +70,7 @@ fn begun(site: &Site<'_>) -> Result<Vec<(String, String)>> {
     Ok(pairs.map(|(id, name)| (id.to_owned(), name.to_owned())).collect())
 }
 
-/// Does what a hypervisor does.
+/// Uploads an image's data, as a hypervisor would.
 fn fill(lab: &Lab, id: &str) -> Result<()> {
     let content = lab.root.join("image");
     write(&content, &[0; 1024])?;
@@ -80,7 +80,7 @@ fn fill(lab: &Lab, id: &str) -> Result<()> {
     output_of(upload.args(["image-upload", "--file"]).arg(&content).arg(id)).map(drop)
 }
 
-/// The image must be alice's project's, who can use it.
+/// Checks that the image belongs to alice's project and is usable by her.
 fn belongs_to(site: &Site<'_>, name: &str, people: &People) -> Result<()> {
     let words = ["image", "show", "-f", "value", "-c", "owner", "-c", "status", "-c", "visibility", name];
     let shown = site.client("alice", "physics", &words)?;

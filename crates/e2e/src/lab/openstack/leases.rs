@@ -22,7 +22,7 @@ use super::{
 use crate::lab::clients;
 use crate::leasing::server::Server;
 
-/// The tests of the driver that need a cloud.
+/// Runs the driver tests that need a cloud.
 pub fn tests_of_the_driver(cases: &mut Cases, lab: &Lab) {
     cases.check("the driver keeps the promises of all drivers", || {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -33,7 +33,7 @@ pub fn tests_of_the_driver(cases: &mut Cases, lab: &Lab) {
     });
 }
 
-/// Leases on the hosts of the cloud, with one fence after the other.
+/// Leases hosts of the cloud with each fence in turn.
 pub fn on_nova(
     cases: &mut Cases,
     lab: &Lab,
@@ -124,7 +124,7 @@ pub fn on_nova(
         tenant::on_nova(cases, &mut site, people)?;
     }
     scenarios(cases, &site, TENANT)?;
-    // Before the part that gives the hosts back at its end.
+    // Must run before the part `traits`, which returns the hosts at its end.
     scenarios(cases, &site, TRAITS)?;
     if lab.wants(TRAITS) {
         lab.tell("the fence traits");
@@ -141,7 +141,7 @@ pub fn on_nova(
     Ok(())
 }
 
-/// Heat and the dashboard, which take hosts on themselves.
+/// Runs Heat and the dashboard. They register hosts themselves, so the service's hosts are deleted first.
 fn clients_of_openstack(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     let server = site.launch.start()?;
     let hosts = ["host1", "host2", "host3"];
@@ -158,7 +158,7 @@ fn clients_of_openstack(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Leases of hosts and of instances, with everything that fails meanwhile.
+/// Leases of hosts and of instances with Blazar's filter, while services fail.
 fn with_blazar_filter(
     cases: &mut Cases,
     site: &Site<'_>,
@@ -199,7 +199,7 @@ fn with_blazar_filter(
             let started = site.launch.start()?;
             until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
             until("services stay disabled", || Ok(site.closed()? == 0))?;
-            // It goes last, once the hosts are back.
+            // The aggregate is deleted last, once the hosts are back.
             until("the aggregate stays", || Ok(site.aggregate(&reservation)?.is_none()))?;
             ensure!(!site.servers("alice", "physics")?.contains("guest"), "the server is still there");
             Ok(started)
@@ -242,7 +242,7 @@ fn with_blazar_filter(
     Ok(server)
 }
 
-/// An administrator takes a host out of the free pool at Nova, and tells the service nothing.
+/// An administrator removes a host from the free pool in Nova without telling the service.
 fn hosts_that_leave_the_free_pool(cases: &mut Cases, site: &Site<'_>) {
     let take_out = || site.admin_client(&["aggregate", "remove", "host", FREE_POOL, "host2"]);
     let is_in = || Ok(site.members(FREE_POOL)?.contains(&"host2".to_owned()));
@@ -257,7 +257,7 @@ fn hosts_that_leave_the_free_pool(cases: &mut Cases, site: &Site<'_>) {
         let service = |word| site.admin_client(&["compute", "service", "set", word, "host2", "nova-compute"]);
         service("--disable")?;
         take_out()?;
-        // Longer than from one round to the next.
+        // Longer than the interval between passes.
         sleep(Duration::from_secs(45));
         ensure!(!is_in()?, "it was taken on again");
         service("--enable")?;
@@ -265,7 +265,7 @@ fn hosts_that_leave_the_free_pool(cases: &mut Cases, site: &Site<'_>) {
     });
 }
 
-/// Aggregates, flavors and server groups, as answers name them.
+/// Responses name a reservation's aggregates, flavors and server groups.
 fn what_nova_has_for_reservations(cases: &mut Cases, site: &Site<'_>) {
     cases.check(
         "the answer to a request for instances names what Nova has for them, for its owner to use",
@@ -334,5 +334,5 @@ fn what_nova_has_for_reservations(cases: &mut Cases, site: &Site<'_>) {
     });
 }
 
-/// A time far ahead.
+/// Dates far in the future.
 const LATER: [&str; 4] = ["--start-date", "2040-01-01 10:00", "--end-date", "2040-01-01 12:00"];

@@ -1,4 +1,4 @@
-//! Who comes in with which token, and what becomes of them while Keystone is away.
+//! Logins with tokens of every kind, and requests while Keystone is down.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,17 +15,16 @@ use super::cloud::{
 use super::{CACHE_TIME, Lab};
 use crate::leasing::server::Server;
 
-/// Longer than a token is believed without asking.
+/// Longer than the service caches a token.
 const AFTER_CACHE: Duration = Duration::from_millis(CACHE_TIME * 1000 + 300);
 
-/// The host that is leased.
 const HOST: &str = "r1-h01";
 
 fn leases(cloud: &Cloud, server: &Server, token: &str) -> Result<Answer> {
     cloud.ask(&Method::GET, &format!("{}/v1/leases", server.url()), token, None)
 }
 
-/// The answer has that status, and says that.
+/// Checks the status, and that the error message contains `said`.
 fn expect(answer: &Answer, status: u16, said: &str) -> Result<()> {
     ensure!(
         answer.status == status,
@@ -37,7 +36,7 @@ fn expect(answer: &Answer, status: u16, said: &str) -> Result<()> {
     Ok(())
 }
 
-/// With tokens of every kind, by hand.
+/// Sends tokens of every kind, without a client library.
 pub fn of_every_kind(cases: &mut Cases, cloud: &Cloud, server: &Server, people: &People) {
     let listed = |token: Result<String>, status: u16, said: &str| {
         let answer = leases(cloud, server, &token?)?;
@@ -129,7 +128,7 @@ pub fn of_every_kind(cases: &mut Cases, cloud: &Cloud, server: &Server, people: 
     });
 }
 
-/// With the clients that people have, which find the service in the catalog.
+/// Uses the stock clients, which find the service in the catalog.
 pub fn by_stock_clients(cases: &mut Cases, lab: &Lab, ours: &Executable, server: &Server) {
     let openstack = |user: &str, project: &str, words: &[&str]| {
         let password = if user == "admin" { PASSWORD } else { OF_ALL };
@@ -194,7 +193,7 @@ pub fn by_stock_clients(cases: &mut Cases, lab: &Lab, ours: &Executable, server:
     });
 }
 
-/// Keystone is stopped, and started again.
+/// Stops Keystone, and starts it again.
 pub fn while_keystone_is_away(cases: &mut Cases, lab: &Lab, cloud: &Cloud, server: &Server) {
     let tokens =
         cloud.token("alice", "physics").and_then(|known| Ok((known, cloud.token("bob", "chemistry")?)));

@@ -1,4 +1,4 @@
-//! Samples that Ceilometer's agent makes of what the service publishes, with the meters that we ship.
+//! Samples that Ceilometer's agent makes from the service's notifications, with the meters that we ship.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,16 +15,16 @@ use serde_json::Value;
 use super::empty;
 use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, text_of, until};
 
-/// What is installed beside the cloud.
+/// Python packages to install in addition to the cloud's.
 const REQUIREMENTS: &str = include_str!("../../../lab/clients/ceilometer.txt");
 
-/// Every meter's samples, to a file: one in a line.
+/// Writes the samples of all meters to a file, one per line.
 const PIPELINE: &str = "
 sources: [{name: all, meters: ['*'], sinks: [file]}]
 sinks: [{name: file, publishers: ['file://SAMPLES?json']}]
 ";
 
-/// A lease with a server in it, from its beginning to its end.
+/// Checks the samples of a lease and of a server in it, from start to end.
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>, directory: &Path) -> Result<()> {
     let python = Python::with("python-ceilometer", REQUIREMENTS)?;
     let file = directory.join("bus.url");
@@ -71,7 +71,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>, directory: &Path) -> Result<(
     Ok(())
 }
 
-/// Ceilometer's agent for notifications, until it is dropped.
+/// Ceilometer's notification agent. Dropping it ends the process.
 struct Agent {
     process: Child,
     samples: PathBuf,
@@ -104,7 +104,7 @@ impl Agent {
         Ok(Self { process, samples, log })
     }
 
-    /// Waits until there are samples of these meters, each of that resource.
+    /// Waits until each of these meters has a sample for its resource.
     fn until_written(&self, wanted: &[(&str, &String)]) -> Result<()> {
         let written = until("samples are missing", || {
             let missing =
@@ -140,7 +140,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // It has its workers end as well.
+        // SIGTERM instead of SIGKILL, so that the agent ends its workers too.
         let _ = Command::new("kill").arg(self.process.id().to_string()).status();
         let _ = self.process.wait();
     }

@@ -1,21 +1,27 @@
-//! `cargo xtask lab openstack`: a real Keystone with the services around it, and `allot serve` in the place that the
-//! catalog has for a reservation service. Logins of every kind are tried by hand and with the stock clients, with Keystone
-//! there and away. Then the service drives the cloud's Nova, whose compute hosts are of its fake driver: the driver's tests
-//! run, and leases are made and used with the stock clients while services of the cloud and ours fail; first with the fence
-//! `blazar-filter`, then with `allot-filter`, `tenant` and `traits`. Addresses are leased, images made of servers before they are
-//! deleted with their lease, hosts that nobody needs switched off, two services with one database drive the cloud, and a compute host, Placement, the
-//! database and the message bus fail. What
-//! Nova says on its message bus is heard, Ceilometer makes samples of what the service says there, Heat's resources and the
-//! dashboard's api module make leases, and servers read of their leases through Nova's metadata service. The scenarios of our own
-//! plugin for Tempest run with each fence.
+//! `cargo xtask lab openstack`: a real Keystone and the services around it, with `allot serve` as the
+//! catalog's reservation service.
 //!
-//! `--only` runs some of these parts, separated by commas. With `--import` a real Blazar makes fifty leases on six compute
-//! hosts, and `allot import blazar` takes them over. With `--tempest` the acceptance tests that Blazar has for itself run instead, on a
-//! cloud with one compute host. With `--compare` a Blazar and this service have three hosts each of one cloud, and what the same
-//! requests take is printed.
+//! Every kind of login is tried by hand and with the stock clients, with Keystone up and down. Then the
+//! service drives the cloud's Nova, whose compute hosts use a fake driver:
 //!
-//! The scripts that bring the cloud up belong to the reference material. Its packages and its empty databases are kept in
-//! `target/lab/openstack` for the next run; all else goes at the end.
+//! - The driver's own tests run.
+//! - The stock clients make and use leases while services of the cloud and ours fail. This is done with each
+//!   fence: `blazar-filter`, `allot-filter`, `tenant` and `traits`.
+//! - Floating IPs are leased, servers are imaged before they are deleted with their lease, idle hosts are
+//!   powered off, and two services with one database drive the cloud.
+//! - A compute host, Placement, the database and the message bus fail.
+//! - The service reacts to Nova's notifications, and Ceilometer makes samples of the service's.
+//! - Heat's resources and the dashboard's API module make leases. Servers read about their leases from Nova's
+//!   metadata service.
+//! - The scenarios of our plugin for Tempest run with each fence.
+//!
+//! `--only` runs some of these parts, separated by commas. With `--import`, a real Blazar makes fifty leases
+//! on six compute hosts, and `allot import blazar` takes them over. With `--tempest`, Blazar's own acceptance
+//! tests run instead, on a cloud with one compute host. With `--compare`, Blazar and this service have three
+//! hosts each of one cloud, and the time that the same requests take is printed.
+//!
+//! The scripts that bring up the cloud belong to the reference material. Packages and empty databases stay in
+//! `target/lab/openstack` for the next run; everything else is deleted at the end.
 
 mod addresses;
 mod cloud;
@@ -60,40 +66,41 @@ use self::cloud::{Cloud, PASSWORD, People};
 use super::scripts;
 use crate::leasing::server::{Launch, Server};
 
-/// The first of the cloud's ports if nothing else is said: Keystone's.
+/// Default of the cloud's first port, which is Keystone's.
 const FIRST_PORT: u16 = 25_600;
 
-/// Where the catalog has the reservation service, counted from there.
+/// Port of the reservation service in the catalog, as an offset from the first port.
 const RESERVATION: u16 = 5;
 
-/// RabbitMQ's port, counted likewise.
+/// RabbitMQ's port, as an offset from the first port.
 const AMQP: u16 = 12;
 
-/// What compute hosts are, beside Nova's own drivers: the name of its module, and its text.
+/// Our driver of the compute hosts, installed next to Nova's: module name and source text.
 const DRIVER: (&str, &str) = ("allot_lab_driver", include_str!("../../../lab/openstack/allot_lab_driver.py"));
 
-/// How long a valid token is not asked about again, and how much longer it goes on while Keystone is away.
+/// Seconds for which the service caches a valid token, and for which it keeps accepting the token while
+/// Keystone is down.
 const CACHE_TIME: u64 = 2;
 const OUTAGE_TIME: u64 = 600;
 
-/// The cloud, as its scripts see it.
+/// The cloud and the scripts that manage it.
 #[derive(Debug)]
 pub struct Lab {
     scripts: PathBuf,
-    /// What is kept: packages and empty databases.
+    /// Directory kept between runs: packages and empty databases.
     root: PathBuf,
     state: PathBuf,
     port: u16,
-    /// How many compute hosts it has.
+    /// Number of compute hosts.
     hosts: u32,
-    /// Whether a Blazar runs in it.
+    /// Whether Blazar runs in the cloud.
     blazar: bool,
-    /// The parts that are run, separated by commas; all without it.
+    /// Parts to run, separated by commas. `None` runs all.
     only: Option<String>,
     started: Instant,
 }
 
-/// What is run.
+/// Kind of run, chosen by the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Run {
     Parts,
@@ -103,7 +110,6 @@ enum Run {
 }
 
 impl Run {
-    /// What it is called.
     fn name(self) -> &'static str {
         match self {
             Self::Parts => "lab openstack",
@@ -113,7 +119,7 @@ impl Run {
         }
     }
 
-    /// How many compute hosts its cloud has.
+    /// Number of compute hosts in its cloud.
     fn hosts(self) -> u32 {
         match self {
             Self::Parts => 3,
@@ -124,7 +130,7 @@ impl Run {
     }
 }
 
-/// The parts of a run.
+/// Names of parts, for `--only`.
 const LOGINS: &str = "logins";
 const BLAZAR_FILTER: &str = "blazar-filter";
 const ADDRESSES: &str = "addresses";
@@ -162,7 +168,6 @@ const PARTS: [&str; 17] = [
     SCENARIO,
 ];
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let keep = arguments.switch("--keep");
     let others = [("--tempest", Run::Tempest), ("--import", Run::Import), ("--compare", Run::Comparison)];
@@ -266,7 +271,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Brings up a cloud with nothing in it; the people of the lab.
+    /// Brings up an empty cloud, and creates the lab's users.
     fn begin(&self) -> Result<(Cloud, People)> {
         self.tell("packages and empty databases");
         self.script("install", &[])?;
@@ -279,7 +284,8 @@ impl Lab {
         Ok((cloud, people))
     }
 
-    /// Puts the driver of compute hosts beside those of Nova, which loads no others.
+    /// Installs the driver of compute hosts into Nova's package, because Nova loads drivers from nowhere
+    /// else.
     fn install_driver(&self) -> Result<()> {
         let mut python = Command::new(self.program("python"));
         let place = output_of(python.args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]))?;
@@ -287,7 +293,7 @@ impl Lab {
         chores::run::write(&Path::new(place.trim()).join(format!("nova/virt/{name}.py")), text.as_bytes())
     }
 
-    /// A service at the address that the catalog has, with a user that may do nothing but ask about tokens.
+    /// Starts a service at the catalog's address, with a user that is only allowed to validate tokens.
     fn serve(&self, ours: &Executable, directory: &Path, people: &People) -> Result<Server> {
         let secret = directory.join("keystone.password");
         chores::run::write(&secret, people.secret.as_bytes())?;
@@ -317,11 +323,11 @@ impl Lab {
         command
     }
 
-    /// Starts what does not run.
+    /// Starts all services of the cloud that aren't running.
     pub fn up(&self) -> Result<()> {
         let (state, port) = (self.state.display().to_string(), self.port.to_string());
         let hosts = self.hosts.to_string();
-        // It prints the name of a file that nobody needs.
+        // Captures the output: the script prints a file name that we don't need.
         let driver = format!("{}.SlowFakeDriver", DRIVER.0);
         let mut up = self.command("up", &["-s", &state, "-p", &port, "-n", &hosts, "-r", &driver]);
         if !self.blazar {
@@ -330,12 +336,11 @@ impl Lab {
         output_of(&mut up).map(drop)
     }
 
-    /// Stops one service of the cloud.
     pub fn stop(&self, service: &str) -> Result<()> {
         self.script("svc", &[&self.state.display().to_string(), "stop", service])
     }
 
-    /// The process of a service that leads its session.
+    /// Process id of the service's session leader.
     pub fn process(&self, service: &str) -> Result<u32> {
         let file = self.state.join("pid").join(service);
         let text = fs::read_to_string(&file).with_context(|| format!("{service} does not run"))?;
@@ -343,7 +348,7 @@ impl Lab {
         process.with_context(|| format!("{} names no process", file.display()))
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the service's session leader.
     pub fn signal(&self, service: &str, signal: &str) -> Result<()> {
         must_run(Command::new("kill").args(["-s", signal, &self.process(service)?.to_string()]))
     }
@@ -355,7 +360,7 @@ impl Lab {
         Ok(())
     }
 
-    /// A program of the cloud's clients, as that user for that project.
+    /// A command of the cloud's clients, with the credentials of a user for a project.
     pub fn client(&self, program: &Path, user: &str, password: &str, project: &str) -> Command {
         let mut command = Command::new(program);
         let variables = [
@@ -376,17 +381,17 @@ impl Lab {
         command
     }
 
-    /// A program that was installed with the cloud.
+    /// Path of a program that was installed with the cloud.
     pub fn program(&self, name: &str) -> PathBuf {
         self.root.join("venv/bin").join(name)
     }
 
-    /// The cloud's message bus, as services name it.
+    /// URL of the cloud's message bus, in the form of `transport_url`.
     pub fn bus_url(&self) -> String {
         format!("rabbit://guest:guest@127.0.0.1:{}/", self.port + AMQP)
     }
 
-    /// Says what comes next.
+    /// Prints the next step and the elapsed time.
     fn tell(&self, what: &str) {
         println!("[{:4} s] {what}", self.started.elapsed().as_secs());
     }

@@ -1,4 +1,4 @@
-//! A cloud with a Blazar that has leases of all kinds, which `allot import blazar` takes over.
+//! `allot import blazar` takes over a cloud in which Blazar has leases of all kinds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,16 +16,15 @@ use super::site::{FREE_POOL, Site, text_of, until};
 use super::{Lab, RESERVATION, empty, site};
 use crate::leasing::date::Minute;
 
-/// How many compute hosts the cloud has.
+/// Number of compute hosts in the cloud.
 pub const HOSTS: u32 = 6;
 
-/// How many leases Blazar has when it is left.
+/// Number of leases that Blazar has at the takeover.
 const LEASES: usize = 50;
 
-/// In how many minutes one lease ends and another one starts: both after Blazar was left.
+/// Minutes until one lease ends and another one starts. Both happen after the takeover.
 const DUE: i64 = 11;
 
-/// Runs all of it.
 pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, people: &People) -> Result<()> {
     let directory = lab.root.join("allot-import");
     empty(&directory)?;
@@ -114,24 +113,24 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
     Ok(())
 }
 
-/// What there is in the cloud, and what Blazar has.
+/// Snapshot of the cloud and of Blazar's leases.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Sight {
-    /// By identifier, the fields that Blazar and we tell alike.
+    /// By identifier, with the fields for which Blazar and we return the same values.
     leases: BTreeMap<String, Value>,
     /// By name.
     servers: BTreeMap<String, Value>,
-    /// By name: hosts and metadata.
+    /// Hosts and metadata, by name.
     aggregates: BTreeMap<String, (Value, Value)>,
-    /// Floating IPs, with their tags and projects.
+    /// Floating IPs by identifier, with tags and project.
     addresses: BTreeMap<String, Value>,
-    /// A running reservation of whole hosts, and one of instances.
+    /// Identifiers of a running host reservation and a running instance reservation.
     whole: String,
     room: String,
 }
 
 impl Sight {
-    /// Aggregates without our keys.
+    /// Aggregates without the metadata keys that we add.
     fn aggregates_of_blazar(&self) -> BTreeMap<String, (Value, Value)> {
         let mut same = self.aggregates.clone();
         for (_, metadata) in same.values_mut() {
@@ -183,7 +182,7 @@ impl<'a> Import<'a> {
         output_of(&mut self.command(words))
     }
 
-    /// It must be refused, with that reason.
+    /// Runs the import, which must fail with that reason.
     fn refused(&self, words: &[&str], reason: &str) -> Result<()> {
         let output = self.command(words).args(["--config", &self.settings()]).output()?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -195,7 +194,7 @@ impl<'a> Import<'a> {
         self.site.allot("admin", "admin", &["doctor"])
     }
 
-    /// Makes hosts, leases and servers.
+    /// Creates hosts, leases and servers in Blazar.
     fn fill(&self) -> Result<Sight> {
         let site = self.site;
         for host in 1..=HOSTS {
@@ -209,7 +208,7 @@ impl<'a> Import<'a> {
                 "name": name, "start_date": start, "end_date": now.plus(end).sent(),
                 "reservations": [reservation], "events": [],
             });
-            // On a busy machine Blazar gives up on Nova now and then, and takes back what it had made.
+            // On a busy machine, Blazar occasionally gives up on Nova, rolls the lease back and answers 500.
             let ask = || site.cloud.ask(&Method::POST, &self.url("leases"), &alice, Some(&body));
             let mut answer = ask()?;
             for _ in 0..3 {
@@ -250,11 +249,12 @@ impl<'a> Import<'a> {
         lease("apart", None, long, &room(json!(false)))?;
         lease("address", None, long, &address)?;
         let kinds = [hosts.clone(), room(Value::Null), flavor, hosts, address];
-        // Nova lets a project have ten server groups, and they are all of Blazar's own.
+        // Nova allows a project ten server groups, and all of these belong to Blazar's own project.
         let spread = [room(json!(true)), room(json!(false)), room(json!(true)), room(json!(false))];
         for number in 0..LEASES - 7 {
             let start = long * (2 + i64::try_from(number)?);
-            // With room that another lease has on a host at that moment Blazar gives none of it to a flavor.
+            // Windows don't overlap: while a lease has capacity on a host, Blazar allocates none of that host
+            // to a flavor.
             lease(
                 &format!("later{number}"),
                 Some(start),
@@ -281,7 +281,7 @@ impl<'a> Import<'a> {
         Ok(Sight { leases: self.leases()?, whole, room, ..self.sight()? })
     }
 
-    /// The identifier of the flavor `small`.
+    /// Identifier of the flavor `small`.
     fn flavor(&self) -> Result<String> {
         let flavors = self.site.nova("flavors")?;
         let all = flavors["flavors"].as_array().context("no flavors")?;
@@ -289,7 +289,7 @@ impl<'a> Import<'a> {
         Ok(text_of(&small["id"]))
     }
 
-    /// The leases of all projects, as far as Blazar and we tell them alike.
+    /// Leases of all projects, with the fields for which Blazar and we return the same values.
     fn leases(&self) -> Result<BTreeMap<String, Value>> {
         let answer = self.site.cloud.ask(&Method::GET, &self.url("leases"), &self.site.admin, None)?;
         let Some(all) = answer.body["leases"].as_array() else { bail!("{}: {}", answer.status, answer.body) };
@@ -309,7 +309,7 @@ impl<'a> Import<'a> {
         Ok(all.iter().map(told).collect())
     }
 
-    /// The cloud as it is.
+    /// Current servers, aggregates and addresses of the cloud.
     fn sight(&self) -> Result<Sight> {
         let servers = self.site.nova("servers/detail?all_tenants=1")?;
         let servers = servers["servers"].as_array().context("no servers")?.iter();
@@ -332,7 +332,7 @@ impl<'a> Import<'a> {
         Ok(Sight { servers, aggregates, addresses, ..Sight::default() })
     }
 
-    /// The cloud must be as it was then.
+    /// Checks that the cloud hasn't changed since `before`.
     fn is_as(&self, before: &Sight) -> Result<()> {
         let now = self.sight()?;
         let same = now.aggregates == before.aggregates && now.servers == before.servers;
@@ -341,7 +341,7 @@ impl<'a> Import<'a> {
     }
 }
 
-/// Waits for what is due later.
+/// Calls `until` up to `DUE` + 1 times, for events that are due in a few minutes.
 fn until_late(otherwise: &str, mut check: impl FnMut() -> Result<bool>) -> Result<()> {
     for _ in 0..DUE {
         if until(otherwise, &mut check).is_ok() {

@@ -1,4 +1,4 @@
-//! What Nova says on its message bus is seen at once.
+//! The service reacts to Nova's notifications on the message bus immediately.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use chores::run::write;
 
 use super::site::{Site, ends_well, until};
 
-/// Hosts are not looked at by themselves for as long as this takes.
+/// Observation interval, longer than the test runs: changes can only be seen through notifications.
 const ROUND: &str = "1h";
 
-/// With the settings of the guide.
+/// Uses the settings from the guide.
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>, directory: &Path) -> Result<()> {
     let file = directory.join("bus.url");
     write(&file, site.lab.bus_url().as_bytes())?;

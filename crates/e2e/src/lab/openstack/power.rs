@@ -1,5 +1,5 @@
-//! Compute hosts that nobody needs are switched off, and on again before a lease starts. To switch one is to stop its
-//! `nova-compute` in the middle, and to have it go on.
+//! Idle compute hosts are powered off, and powered on again before a lease starts. Powering off is simulated
+//! by suspending `nova-compute`, powering on by resuming it.
 
 use anyhow::{Result, ensure};
 use chores::cases::Cases;
@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::site::{FREE_POOL, Site, ends_well, until};
 use crate::leasing::date::Minute;
 
-/// Why a compute service is disabled whose host is off, or about to be.
+/// Reason of a disabled compute service whose host is off or about to be.
 const SAVING: &str = "allot: saving power";
 
-/// Minutes until a lease starts for which all hosts are woken.
+/// Minutes until the start of the lease for which all hosts are woken.
 const AHEAD: i64 = 3;
 
-/// With services of their own: one that saves power, and one that does not any more.
+/// Starts its own services: one that saves power, then one that no longer does.
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     let hooks = site.lab.root.join("power.toml");
     let pids = site.lab.state.join("pid");
@@ -77,7 +77,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How many hosts are off, as Nova's services say.
+/// Number of hosts that are off, according to Nova's compute services.
 fn off(site: &Site<'_>) -> Result<usize> {
     services(site, |service| service["disabled_reason"] == SAVING && !is_up(service))
 }
@@ -86,7 +86,7 @@ fn is_up(service: &Value) -> bool {
     service["state"] == "up"
 }
 
-/// How many compute services are like that.
+/// Number of compute services that match.
 fn services(site: &Site<'_>, wanted: impl Fn(&Value) -> bool) -> Result<usize> {
     let all = site.nova("os-services?binary=nova-compute")?;
     Ok(all["services"].as_array().into_iter().flatten().filter(|service| wanted(service)).count())

@@ -1,4 +1,4 @@
-//! Allocation ratios of a lease's hosts, in Placement.
+//! Allocation ratios of a lease's hosts in Placement.
 
 use anyhow::{Context, Result, ensure};
 use chores::cases::Cases;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::site::{FREE_POOL, HOST_LEASE, Site, provider, until};
 
-/// A flavor of which a host has memory for one server, and with twice of it for two.
+/// A host has memory for one server of this flavor, or for two at an allocation ratio of 2.
 const LARGE: [&str; 9] = ["flavor", "create", "--ram", "6000", "--disk", "1", "--vcpus", "1", "large"];
 
-/// With a lease of one host of the free pool.
+/// Leases one host of the free pool.
 pub fn of_placement(cases: &mut Cases, site: &Site<'_>) {
     let set = |pool: &str, ratio: &str| {
         site.allot("alice", "physics", &["leasepool", "set", pool, "--ram-ratio", ratio])
@@ -43,7 +43,7 @@ pub fn of_placement(cases: &mut Cases, site: &Site<'_>) {
     cases.check(
         "a ratio that nova-compute overwrites is found by the doctor, repaired, and found no more",
         || {
-            // As nova-compute does where nova.conf has `ram_allocation_ratio`.
+            // This is what nova-compute does if nova.conf sets `ram_allocation_ratio`.
             overwrite(site, &host, 1.0)?;
             let found = site.doctor(&[])?;
             ensure!(
@@ -67,12 +67,12 @@ pub fn of_placement(cases: &mut Cases, site: &Site<'_>) {
     });
 }
 
-/// What Placement has of a host's memory.
+/// A host's memory inventory in Placement.
 fn memory(site: &Site<'_>, host: &str) -> Result<Value> {
     site.placement(&format!("resource_providers/{}/inventories/MEMORY_MB", provider(site, host)?))
 }
 
-/// Sets the ratio of a host's memory past the service.
+/// Sets the ratio of a host's memory in Placement, bypassing the service.
 fn overwrite(site: &Site<'_>, host: &str, ratio: f64) -> Result<()> {
     let mut inventory = memory(site, host)?;
     inventory["allocation_ratio"] = json!(ratio);

@@ -10,12 +10,12 @@ use super::cloud::OF_ALL;
 use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, until};
 use crate::leasing::server::Server;
 
-/// The port of the second service, counted from Keystone's: behind all that the lab uses.
+/// Port of the second service, as an offset from Keystone's. It's above all ports that the lab uses.
 const SECOND: u16 = 22;
 
 const HOSTS: [&str; 3] = ["host1", "host2", "host3"];
 
-/// Leases of both. Before and after it the hosts are another service's.
+/// Makes leases through both services. Before and after, another service has the hosts.
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     places::need_postgres()?;
     let postgres = ScratchPostgres::start().map_err(|error| anyhow!(error))?;
@@ -49,12 +49,14 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     ends_well(server)
 }
 
-/// Has the service at the catalog's address take hosts on (`create`), or give them back (`delete`).
+/// Runs `allot host create` or `allot host delete` for each host, against the service at the catalog's
+/// address.
 fn for_each_host(site: &Site<'_>, what: &str) -> Result<()> {
     HOSTS.iter().try_for_each(|host| site.allot("admin", "admin", &["host", what, host]).map(drop))
 }
 
-/// Nobody has the hosts: the free pool's aggregate, which says whose they are, goes.
+/// Deletes the free pool's aggregate, which names the service that owns the hosts, so that another service
+/// can take them.
 fn give_up(site: &Site<'_>) -> Result<()> {
     let free = site.aggregate(FREE_POOL)?.context("no free pool")?;
     site.admin_client(&["aggregate", "delete", &free["id"].to_string()]).map(drop)
@@ -86,7 +88,7 @@ fn at_both(cases: &mut Cases, site: &Site<'_>) {
     });
 }
 
-/// Kills the first service while a lease ends; it is there again when this returns.
+/// Kills the first service while a lease ends, and starts it again before returning.
 fn after_a_crash(
     cases: &mut Cases,
     site: &Site<'_>,
@@ -123,7 +125,7 @@ fn after_a_crash(
     Ok((one, two))
 }
 
-/// Each of these servers must run on a host of its own, as Nova spreads them by memory.
+/// Checks that each of these servers runs on a different host, since Nova spreads them by memory.
 fn spread_over(site: &Site<'_>, names: [&str; 3]) -> Result<()> {
     let mut hosts = names.iter().map(|name| site.host_of(name)).collect::<Result<Vec<_>>>()?;
     hosts.sort_unstable();

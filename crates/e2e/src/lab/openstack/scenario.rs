@@ -10,14 +10,14 @@ use super::tempest::Tempest;
 use super::{ALLOT_FILTER, TENANT, TRAITS, filter, tenant, traits};
 use crate::leasing::server::Launch;
 
-/// How many there are: one of a lease of hosts, one of a lease of instances.
+/// Number of scenarios: one with a lease of hosts, one with a lease of instances.
 const SCENARIOS: usize = 2;
 
-/// The grace time of the lab's services, and the margins that they have by default, with some seconds more.
+/// Seconds: the grace time of the lab's services, their default margins, and some slack.
 const NOTICE: u64 = 10 + 30 + 5 + 5;
 
-/// Runs them with a service that is started like that and has the fence of that name. The hosts are in the free pool, which may have
-/// had another fence before.
+/// Runs the scenarios against a service with that fence. The hosts must be in the free pool; an earlier
+/// service can have used another fence.
 pub fn with_fence(
     cases: &mut Cases,
     site: &Site<'_>,
@@ -39,7 +39,7 @@ pub fn with_fence(
         }
         TRAITS => {
             traits::isolate(site.lab)?;
-            // The part about traits expects to find the other preemptible flavor without the trait.
+            // A separate flavor, because the part `traits` expects the flavor `preempt` without the trait.
             let words = ["flavor", "create", "--id", "spot", "--vcpus", "1", "--ram", "512", "--disk", "1"];
             let (mark, free) = ("blazar:preemptible=true", format!("{}=required", traits::FREE));
             let properties = ["--property", mark, "--property", &free, "spot"];

@@ -1,4 +1,4 @@
-//! Settings of Nova's scheduler other than those that the lab's scripts write.
+//! Changes to the scheduler settings that the lab's scripts write.
 
 use std::fs;
 
@@ -7,16 +7,17 @@ use anyhow::{Context, Result};
 use super::Lab;
 use crate::lab::scripts::replaced;
 
-/// The lab's settings of the filter of blazar-nova: where it is, and the end of the list of those that are enabled.
+/// The scripts' settings for blazar-nova's filter: its path, and the end of the list of enabled filters.
 pub const BLAZAR_AVAILABLE: &str = "blazarnova.scheduler.filters.blazar_filter.BlazarFilter";
 pub const BLAZAR_ENABLED: &str = ",BlazarFilter\n";
 
-/// The last setting of its section `scheduler`.
+/// The last setting in the section `scheduler`.
 pub const LAST_OF_SCHEDULER: &str = "\ndiscover_hosts_in_cells_interval=30\n";
 
-/// Restarts the scheduler with settings in which each of these texts of the scripts, which are there once, is another one.
+/// Restarts the scheduler with changed settings: pairs of a text that occurs once in the scripts and its
+/// replacement.
 pub fn set(lab: &Lab, changes: &[(&str, &str)]) -> Result<()> {
-    // The settings are written by a script, a copy for this run.
+    // The script that writes the settings is a copy for this run, so it can be changed.
     let (script, original) = (lab.scripts.join("up"), lab.scripts.join("up.original"));
     if !original.exists() {
         fs::copy(&script, &original).with_context(|| format!("cannot copy {}", script.display()))?;

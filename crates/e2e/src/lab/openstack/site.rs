@@ -1,4 +1,4 @@
-//! A cloud with a service that drives it, as its users and its administrator see the two.
+//! A cloud and the service that drives it, from the perspective of users and of the administrator.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,33 +15,32 @@ use super::{Lab, RESERVATION};
 use crate::leasing::date::Minute;
 use crate::leasing::server::{Launch, Server};
 
-/// Placement and Nova, counted from Keystone's port.
+/// Ports of Placement and Nova, as offsets from Keystone's.
 const PLACEMENT: u16 = 1;
 const NOVA: u16 = 3;
 
-/// How long anything in the cloud may take.
+/// Maximum wait for any change in the cloud.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The free pool's aggregate.
+/// Name of the free pool's aggregate.
 pub const FREE_POOL: &str = "freepool";
 
-/// A user and her project.
 const ALICE: (&str, &str) = ("alice", "physics");
 
-/// One host.
+/// Reservation of one host.
 pub const HOST_LEASE: &str = "resource_type=physical:host,min=1,max=1";
 
-/// The cloud, and a service that drives it.
+/// A cloud, and the launch options of a service that drives it.
 pub struct Site<'a> {
     pub lab: &'a Lab,
     pub ours: &'a Executable,
     pub cloud: &'a Cloud,
     pub launch: Launch,
-    /// A token of the administrator.
+    /// The administrator's token.
     pub admin: String,
 }
 
-/// The service that drives the cloud, with these ways to log in.
+/// Launch options of a service that drives the cloud; `auth` is its authentication setting.
 pub fn launch(lab: &Lab, ours: &Executable, directory: &Path, people: &People, auth: &str) -> Result<Launch> {
     let (of_service, of_nova) = (directory.join("keystone.password"), directory.join("nova.password"));
     chores::run::write(&of_service, people.secret.as_bytes())?;
@@ -63,7 +62,7 @@ pub fn launch(lab: &Lab, ours: &Executable, directory: &Path, people: &People, a
 }
 
 impl Site<'_> {
-    /// The stock client as that user for that project.
+    /// A command of the stock client, as a user of a project.
     pub fn command(&self, user: &str, project: &str, words: &[&str]) -> Command {
         let password = if user == "admin" { PASSWORD } else { OF_ALL };
         let mut command = self.lab.client(&self.lab.program("openstack"), user, password, project);
@@ -71,22 +70,22 @@ impl Site<'_> {
         command
     }
 
-    /// What the stock client says to that.
+    /// Runs the stock client, and returns its output.
     pub fn client(&self, user: &str, project: &str, words: &[&str]) -> Result<String> {
         output_of(&mut self.command(user, project, words))
     }
 
-    /// The same, asked by the administrator.
+    /// Runs the stock client as administrator, and returns its output.
     pub fn admin_client(&self, words: &[&str]) -> Result<String> {
         self.client("admin", "admin", words)
     }
 
-    /// The names of a project's servers.
+    /// Names of a project's servers, one per line.
     pub fn servers(&self, user: &str, project: &str) -> Result<String> {
         self.client(user, project, &["server", "list", "-f", "value", "-c", "Name"])
     }
 
-    /// Starts a server, and waits until it runs; an error if it does not.
+    /// Boots a server, and waits until it is ACTIVE. Any other outcome is an error.
     pub fn boot(&self, user: &str, project: &str, name: &str, words: &[&str]) -> Result<()> {
         let fixed = ["server", "create", "--image", "fake", "--nic", "none", "--wait", name];
         self.client(user, project, &[&fixed[..], words].concat())?;
@@ -95,24 +94,24 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// How the stock client is told to make a lease from now on.
+    /// The stock client's arguments to create a lease that starts now.
     pub fn lease_words<'w>(name: &'w str, reservation: &'w str) -> [&'w str; 6] {
         ["reservation", "lease", "create", "--reservation", reservation, name]
     }
 
-    /// Has somebody make a lease from now on, and waits until it is active; its reservation.
+    /// Creates a lease that starts now, waits until it is ACTIVE, and returns the reservation's identifier.
     pub fn lease(&self, user: &str, project: &str, name: &str, reservation: &str) -> Result<String> {
         self.client(user, project, &Self::lease_words(name, reservation))?;
         self.until_active_of((user, project), name)
     }
 
-    /// The reservation in the answer to alice's request for a lease from now on.
+    /// Creates a lease of alice's that starts now, and returns the reservation from the response.
     pub fn answer_to(&self, name: &str, reservation: &str) -> Result<Value> {
         let words = [&Self::lease_words(name, reservation)[..], &["-f", "json"]].concat();
         first_reservation(&self.client("alice", "physics", &words)?)
     }
 
-    /// That lease of alice's.
+    /// Alice's lease with that name.
     pub fn alices(&self, name: &str) -> Result<Value> {
         self.lease_of(ALICE, name)
     }
@@ -124,7 +123,7 @@ impl Site<'_> {
         found.with_context(|| format!("there is no lease {name}: {answer}"))
     }
 
-    /// Has that lease of alice's end with the present minute.
+    /// Changes the end of a lease of alice's to the end of the current minute.
     pub fn end_soon(&self, name: &str) -> Result<()> {
         let id = text_of(&self.alices(name)?["id"]);
         let wanted = json!({"end_date": Minute::now().plus(1).sent()});
@@ -133,7 +132,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// Asks the service as that user for that project.
+    /// Sends a request to the service as a user of a project, and returns the body.
     fn ask_as(
         &self,
         (user, project): (&str, &str),
@@ -146,7 +145,7 @@ impl Site<'_> {
         Ok(self.cloud.ask(method, &url, &token, body)?.body)
     }
 
-    /// Waits until that lease of alice's is active; its reservation.
+    /// Waits until a lease of alice's is ACTIVE, and returns its reservation's identifier.
     pub fn until_active(&self, name: &str) -> Result<String> {
         self.until_active_of(ALICE, name)
     }
@@ -161,22 +160,22 @@ impl Site<'_> {
         Ok(lease["reservations"][0]["id"].as_str().context("no reservation")?.to_owned())
     }
 
-    /// Runs `allot` as that user for that project.
+    /// Runs `allot` as a user of a project, and returns its output.
     pub fn allot(&self, user: &str, project: &str, words: &[&str]) -> Result<String> {
         let password = if user == "admin" { PASSWORD } else { OF_ALL };
         output_of(self.lab.client(self.ours.path(), user, password, project).args(words))
     }
 
-    /// What the doctor finds, or what is left once it has repaired what it can.
+    /// Runs `allot doctor`, and returns its findings. With `--repair`, these are the findings that remain.
     pub fn doctor(&self, words: &[&str]) -> Result<String> {
         let mut command = self.lab.client(self.ours.path(), "admin", PASSWORD, "admin");
         let output = command.arg("doctor").args(words).output().context("cannot run it")?;
-        // Its status says whether anything is left.
+        // The exit status can't tell a failure from remaining findings.
         ensure!(!output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// A server must find no host; it is deleted.
+    /// Boots a server that no host can accept, then deletes it.
     pub fn refused(&self, user: &str, project: &str, name: &str, words: &[&str]) -> Result<()> {
         let Err(error) = self.boot(user, project, name, words) else {
             bail!("server {name} runs on {}", self.server(name)?["OS-EXT-SRV-ATTR:host"]);
@@ -187,20 +186,20 @@ impl Site<'_> {
         self.client(user, project, &["server", "delete", "--wait", name]).map(drop)
     }
 
-    /// That server of anybody's, as the administrator sees it.
+    /// Server with that name of any project, as the administrator sees it.
     pub fn server(&self, name: &str) -> Result<Value> {
         let found = self.servers_named(name)?.into_iter().next();
         found.with_context(|| format!("there is no server {name}"))
     }
 
-    /// The host of a server, which must run.
+    /// Host of a server, which must be ACTIVE.
     pub fn host_of(&self, name: &str) -> Result<String> {
         let server = self.server(name)?;
         ensure!(server["status"] == "ACTIVE", "{server}");
         Ok(server["OS-EXT-SRV-ATTR:host"].as_str().context("no host")?.to_owned())
     }
 
-    /// Whether there is such a server.
+    /// Whether a server with that name exists in any project.
     pub fn is_there(&self, name: &str) -> Result<bool> {
         Ok(!self.servers_named(name)?.is_empty())
     }
@@ -208,16 +207,15 @@ impl Site<'_> {
     fn servers_named(&self, name: &str) -> Result<Vec<Value>> {
         let mut found = self.nova(&format!("servers/detail?all_tenants=1&name={name}"))?;
         let servers = found["servers"].as_array_mut().with_context(|| format!("no servers of {name}"))?;
-        // The name is a pattern for Nova.
+        // Nova treats the name as a pattern.
         Ok(std::mem::take(servers).into_iter().filter(|server| server["name"] == name).collect())
     }
 
-    /// Deletes the servers of all projects.
     pub fn delete_all_servers(&self) -> Result<()> {
         self.delete_servers(&self.admin, "servers?all_tenants=1")
     }
 
-    /// Deletes those of the project that the token is for.
+    /// Deletes the servers of the token's project.
     pub fn delete_servers_of(&self, token: &str) -> Result<()> {
         self.delete_servers(token, "servers")
     }
@@ -238,17 +236,17 @@ impl Site<'_> {
         format!("http://127.0.0.1:{}/v2.1/{path}", self.lab.port + NOVA)
     }
 
-    /// What Nova answers to the administrator.
+    /// Body of Nova's response to a GET request of the administrator.
     pub fn nova(&self, path: &str) -> Result<Value> {
         Ok(self.cloud.ask(&Method::GET, &self.nova_url(path), &self.admin, None)?.body)
     }
 
-    /// What Placement answers to the administrator.
+    /// Body of Placement's response to a GET request of the administrator.
     pub fn placement(&self, path: &str) -> Result<Value> {
         Ok(self.ask_placement(&Method::GET, path, None)?.body)
     }
 
-    /// Has the administrator change something in Placement.
+    /// Sends a request of the administrator to Placement, which must succeed.
     pub fn change_placement(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<()> {
         let answer = self.ask_placement(method, path, body)?;
         ensure!((200..300).contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.body);
@@ -260,21 +258,20 @@ impl Site<'_> {
         self.cloud.ask_version(method, &url, &self.admin, body, "placement 1.36")
     }
 
-    /// The aggregate of that name.
     pub fn aggregate(&self, name: &str) -> Result<Option<Value>> {
         let all = self.nova("os-aggregates")?;
         let all = all["aggregates"].as_array().with_context(|| format!("no aggregates: {all}"))?;
         Ok(all.iter().find(|aggregate| aggregate["name"] == name).cloned())
     }
 
-    /// The hosts in an aggregate.
+    /// Hosts of an aggregate; empty if the aggregate doesn't exist.
     pub fn members(&self, aggregate: &str) -> Result<Vec<String>> {
         let found = self.aggregate(aggregate)?;
         let hosts = found.as_ref().and_then(|found| found["hosts"].as_array()).cloned().unwrap_or_default();
         Ok(hosts.iter().filter_map(|host| host.as_str().map(str::to_owned)).collect())
     }
 
-    /// How many compute services are disabled.
+    /// Number of disabled compute services.
     pub fn closed(&self) -> Result<usize> {
         let all = self.nova("os-services?binary=nova-compute")?;
         let all = all["services"].as_array().context("no services")?;
@@ -282,7 +279,8 @@ impl Site<'_> {
     }
 }
 
-/// The first reservation of a lease as the client prints it: after a line of words, and with JSON inside of JSON.
+/// First reservation in the stock client's output, which has a line of text before the JSON, and JSON in a
+/// string inside it.
 pub fn first_reservation(shown: &str) -> Result<Value> {
     let start = shown.find('{').with_context(|| shown.to_owned())?;
     let lease: Value = serde_json::from_str(&shown[start..]).with_context(|| shown.to_owned())?;
@@ -291,13 +289,13 @@ pub fn first_reservation(shown: &str) -> Result<Value> {
     Ok(reservations.next().context("no reservation")??)
 }
 
-/// The identifier of a host's provider in Placement.
+/// UUID of a host's resource provider in Placement.
 pub fn provider(site: &Site<'_>, host: &str) -> Result<String> {
     let found = site.placement(&format!("resource_providers?name={host}"))?;
     Ok(found["resource_providers"][0]["uuid"].as_str().with_context(|| found.to_string())?.to_owned())
 }
 
-/// Placement's provider of a host has that trait, or has it not.
+/// Adds a trait to a host's resource provider, or removes it if `has` is false.
 pub fn set_trait(site: &Site<'_>, host: &str, name: &str, has: bool) -> Result<()> {
     site.change_placement(&Method::PUT, &format!("traits/{name}"), None)?;
     let path = format!("resource_providers/{}/traits", provider(site, host)?);
@@ -310,11 +308,11 @@ pub fn set_trait(site: &Site<'_>, host: &str, name: &str, has: bool) -> Result<(
             json!({"traits": traits, "resource_provider_generation": now["resource_provider_generation"]});
         site.change_placement(&Method::PUT, &path, Some(&wanted))
     };
-    // Nova and the service change providers as well: once more if somebody was faster.
+    // Nova and the service update providers too, so retry once after a conflict.
     change().or_else(|_| change())
 }
 
-/// Tells the service to stop, which it must do without complaint.
+/// Stops the service, which must exit successfully.
 pub fn ends_well(server: Server) -> Result<()> {
     let said = server.last_lines();
     let status = server.stop()?;
@@ -322,12 +320,12 @@ pub fn ends_well(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// The text of a value; empty if it is none.
+/// The string in a value; empty if the value isn't a string.
 pub fn text_of(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Waits until that is so.
+/// Waits until `check` returns true, at most [`PATIENCE`]. Errors of `check` count as false until then.
 pub fn until(otherwise: &str, mut check: impl FnMut() -> Result<bool>) -> Result<()> {
     let started = Instant::now();
     let mut last = Ok(false);

@@ -1,22 +1,22 @@
-//! Servers that stay when their lease ends.
+//! Servers that keep running when their lease ends.
 
 use anyhow::{Result, ensure};
 use chores::cases::Cases;
 
 use super::site::{FREE_POOL, Site, until};
 
-/// How servers are started with a fence.
+/// Differences between fences in how servers are booted.
 #[derive(Clone, Copy, Debug)]
 pub struct Ways {
-    /// What a server of a reservation's project is started with.
+    /// Arguments to boot a server in that reservation.
     pub words: fn(&str) -> Vec<String>,
-    /// The flavor of preemptible servers.
+    /// Flavor of preemptible servers.
     pub preemptible: &'static str,
-    /// Whether preemptible servers stay off a host whose servers have stayed.
+    /// Whether preemptible servers stay off a host with kept servers.
     pub alone: bool,
 }
 
-/// With a lease of one host that ends by itself.
+/// Leases one host until the lease's end time.
 pub fn at_the_end(cases: &mut Cases, site: &Site<'_>, ways: Ways) {
     let words = |reservation: &str| (ways.words)(reservation);
     let boot = |name: &str, reservation: &str| {
@@ -81,7 +81,7 @@ fn says_who_stayed(site: &Site<'_>) -> Result<bool> {
     Ok(lease["status_reason"].as_str().is_some_and(|reason| reason.contains("have stayed")))
 }
 
-/// The aggregate of hosts whose servers have stayed.
+/// Aggregate of the hosts whose servers were kept at the end of the lease.
 fn kept(reservation: &str) -> String {
     format!("{reservation} kept")
 }

@@ -1,4 +1,4 @@
-//! Steps that failed, by the logs of the services that drove the cloud.
+//! Finds failed steps in the logs of the services that drove the cloud.
 
 use std::fs;
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, ensure};
 use chores::cases::Cases;
 
-/// Parts of errors while a part of the cloud is stopped on purpose: its database, its message bus.
+/// Parts of errors that are expected while a component is stopped on purpose: the database, the message bus.
 const OUTAGES: [&str; 3] = ["DBConnectionError", "MessagingTimeout", "answered 503"];
 
-/// Every answer that refuses a step or breaks it is a failure, also if the step succeeds later. `root` has a directory for each
-/// service.
+/// Checks that no step failed because of a response from the cloud, even if it succeeded later. `root` has a
+/// directory for each service; logs from before `since` are ignored.
 pub fn none_fails(cases: &mut Cases, root: &Path, since: SystemTime) {
     cases.check("the cloud has answered every step as expected", || {
         let failed = failed_steps(root, since)?;
@@ -39,7 +39,8 @@ fn failed_steps(root: &Path, since: SystemTime) -> Result<Vec<String>> {
     Ok(failed)
 }
 
-/// Lines about steps that an answer of the cloud has made fail. A step that waits, for a server to be deleted, names no answer.
+/// Log lines of steps that failed because of a response from the cloud. A step that only waits, for example
+/// for a server to be deleted, logs no response.
 fn refused_steps(log: &str) -> Vec<String> {
     let failed = log.lines().filter(|line| line.contains("step failed") && line.contains("answered "));
     failed.filter(|line| !OUTAGES.iter().any(|outage| line.contains(outage))).map(str::to_owned).collect()

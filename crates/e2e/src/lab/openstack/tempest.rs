@@ -1,4 +1,5 @@
-//! Tempest: blazar-tempest-plugin, the acceptance tests of Blazar's own project, and what others need to run theirs.
+//! Runs Tempest: Blazar's own acceptance tests (blazar-tempest-plugin), and the installation that other parts
+//! use for their plugins.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,33 +14,33 @@ use super::cloud::People;
 use super::{Lab, empty, site};
 use crate::lab::scripts;
 
-/// The packages, in versions that go together.
+/// Python packages, in versions that work together.
 const PACKAGES: [&str; 3] = ["tempest==47.0.0", "blazar-tempest-plugin==0.19.0", "setuptools>=77,<81"];
 
-/// The tests of the API insist on `http://127.0.0.1/` with the paths of an Apache of `DevStack`'s.
+/// Port of a gateway. The API tests expect `http://127.0.0.1/` with the paths of `DevStack`'s Apache.
 const GATEWAY: &str = "80";
 
-/// How many tests there are: 22 of the API, one of many requests at once, and seven scenarios.
+/// Number of tests: 22 of the API, one of concurrent requests, and seven scenarios.
 const TESTS: usize = 30;
 
-/// Tempest in an environment of its own, with settings for the cloud.
+/// Tempest in its own Python environment, configured for the cloud.
 pub struct Tempest<'a> {
     lab: &'a Lab,
     environment: PathBuf,
-    /// What the lab's script has written.
+    /// Settings that the lab's script has written.
     settings: String,
 }
 
 impl<'a> Tempest<'a> {
-    /// Installs it, unless it is there from the last run.
+    /// Installs Tempest, unless an earlier run has installed it.
     pub fn install(lab: &'a Lab) -> Result<Self> {
         let environment = lab.root.join("venv-tempest");
         if !environment.join("bin/python").is_file() {
             must_run(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
         }
-        // It asks nobody if all of them are there.
+        // Needs no network if all packages are installed.
         must_run(install(lab, &environment).args(PACKAGES))?;
-        // The script expects it beside itself.
+        // The script expects the environment in its own directory.
         let link = lab.scripts.join("venv-tempest");
         if !link.is_symlink() {
             std::os::unix::fs::symlink(&environment, link).context("no link")?;
@@ -61,12 +62,13 @@ impl<'a> Tempest<'a> {
         Ok(self)
     }
 
-    /// Adds sections to its settings, instead of those that were added before.
+    /// Adds sections to the script's settings. Sections of earlier calls are dropped.
     pub fn configure(&self, sections: &str) -> Result<()> {
         write(&self.file(), format!("{}\n{sections}", self.settings).as_bytes())
     }
 
-    /// Runs the tests whose names match, which are so many and must pass; `log` gets what Tempest says.
+    /// Runs the tests whose names match `pattern`. Exactly `tests` of these must pass, and none can fail.
+    /// Writes Tempest's output to `log`.
     pub fn run(&self, pattern: &str, tests: usize, log: &Path) -> Result<()> {
         let mut tempest = Command::new(self.environment.join("bin/tempest"));
         tempest.args(["run", "--config-file", "etc/tempest.conf", "--concurrency", "1", "--regex", pattern]);
@@ -87,25 +89,25 @@ impl<'a> Tempest<'a> {
     }
 }
 
-/// The beginning of a command that installs packages there.
+/// Start of a command that installs packages into the environment.
 fn install(lab: &Lab, environment: &Path) -> Command {
     let mut install = Command::new(lab.program("uv"));
     install.args(["pip", "install", "-q", "-p"]).arg(environment.join("bin/python"));
     install
 }
 
-/// A program that ends with this value.
+/// A child process that is killed on drop.
 struct Ends(Child);
 
 impl Drop for Ends {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Errors are ignored: the process can have ended on its own.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Runs all tests of blazar-tempest-plugin, one after the other.
+/// Runs all tests of blazar-tempest-plugin, one after another.
 pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, people: &People) -> Result<()> {
     lab.tell("Tempest");
     let tempest = Tempest::install(lab)?;

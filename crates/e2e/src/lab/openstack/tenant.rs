@@ -1,4 +1,4 @@
-//! The fence `tenant`: Nova's own isolation of tenants, with nothing added to Nova.
+//! The fence `tenant`: Nova's own tenant isolation, with no additions to Nova.
 
 use anyhow::{Context, Result, ensure};
 use chores::cases::Cases;
@@ -12,17 +12,17 @@ use super::staying;
 use super::watcher::{self, STAYS, Stay};
 use crate::leasing::server::Server;
 
-/// The options that the guide names.
+/// Scheduler options from the guide.
 const OPTIONS: &str =
     "limit_tenants_to_placement_aggregate=true\nplacement_aggregate_required_for_tenants=true\n";
 
-/// The filter that the guide names beside `AggregateMultiTenancyIsolation`, which the lab's scripts enable.
+/// Filter from the guide, in addition to `AggregateMultiTenancyIsolation`, which the lab's scripts enable.
 const ENABLED: &str = ",AggregateTypeAffinityFilter\n";
 
-/// A server of a flavor that anybody may use.
+/// Arguments to boot a server with a public flavor.
 const PLAIN: [&str; 2] = ["--flavor", "small"];
 
-/// Leases with it, the first of which was made with another fence. The hosts are in the free pool.
+/// Leases with this fence; the first lease is made with another one. The hosts must be in the free pool.
 pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>, people: &People) -> Result<()> {
     site.delete_all_servers()?;
     let before = site.launch.start()?;
@@ -41,13 +41,13 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>, people: &People) -> Resul
     Ok(())
 }
 
-/// Has the scheduler isolate tenants, as the guide says.
+/// Configures the scheduler for tenant isolation, as the guide describes.
 pub fn isolate(lab: &Lab) -> Result<()> {
     let settings = format!("{LAST_OF_SCHEDULER}{OPTIONS}");
     scheduler::set(lab, &[(BLAZAR_ENABLED, ENABLED), (LAST_OF_SCHEDULER, &settings)])
 }
 
-/// What a service with this fence is started with; servers of `chemistry` are preemptible.
+/// Options of a service with this fence; servers of the project `chemistry` are preemptible.
 pub fn options(people: &People) -> [&str; 6] {
     let projects = people.chemistry.as_str();
     ["--openstack-fence", "tenant", "--preemptible-enabled", "true", "--preemptible-projects", projects]
@@ -85,7 +85,8 @@ fn of_hosts(cases: &mut Cases, site: &Site<'_>, first: &str) {
     });
     cases.check("a project with a lease starts servers in it and nowhere else", || {
         let host = site.members(first)?.pop().context("the lease has no host")?;
-        // The zone of hosts without one, where nobody is let in, is no way out.
+        // The zone of hosts without a zone doesn't let the owner escape the lease: no project is allowed on
+        // those hosts.
         for (name, zone) in [("mine-1", ""), ("mine-2", "nova")] {
             let zoned = ["--availability-zone", zone];
             let words = [&PLAIN[..], if zone.is_empty() { &[] } else { &zoned }].concat();

@@ -1,4 +1,4 @@
-//! The fence `traits`: Nova's isolated aggregates, a trait for each lease, and flavors that require it.
+//! The fence `traits`: Nova's isolated aggregates, a trait per lease, and flavors that require it.
 
 use anyhow::{Context, Result, ensure};
 use chores::cases::Cases;
@@ -10,19 +10,19 @@ use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, first_reservation, unt
 use super::staying;
 use super::watcher::{self, Stay};
 
-/// The option that the guide names.
+/// Scheduler option from the guide.
 const ISOLATED: &str = "enable_isolated_aggregate_filtering=true\n";
 
-/// What flavors of preemptible servers require beside the property that marks them.
+/// Trait that preemptible flavors must require, in addition to the property that marks them.
 pub const FREE: &str = "trait:CUSTOM_ALLOT_FREE_POOL";
 
-/// What a service with this fence and preemptible servers is started with.
+/// Options of a service with this fence and preemptible servers.
 pub const OPTIONS: [&str; 4] = ["--openstack-fence", "traits", "--preemptible-enabled", "true"];
 
-/// A server of a flavor that anybody may use.
+/// Arguments to boot a server with a public flavor.
 const PLAIN: [&str; 2] = ["--flavor", "small"];
 
-/// Leases with it. The hosts are in the free pool, which had another fence before.
+/// Leases with this fence. The hosts are in the free pool, which had another fence before.
 pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     site.delete_all_servers()?;
     isolate(site.lab)?;
@@ -58,7 +58,7 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Has the scheduler isolate aggregates, as the guide says.
+/// Configures the scheduler to isolate aggregates, as the guide describes.
 pub fn isolate(lab: &Lab) -> Result<()> {
     let settings = format!("{LAST_OF_SCHEDULER}{ISOLATED}");
     scheduler::set(lab, &[(BLAZAR_ENABLED, "\n"), (LAST_OF_SCHEDULER, &settings)])
@@ -128,7 +128,7 @@ fn of_instances(cases: &mut Cases, site: &Site<'_>) {
     );
 }
 
-/// Servers whose image is the mark.
+/// Servers whose image marks them as preemptible.
 fn by_image(cases: &mut Cases, site: &Site<'_>) {
     cases.check(
         "servers run in the free pool if their image requires its trait, and leave for a lease",
@@ -165,7 +165,7 @@ fn what_is_left(site: &Site<'_>) -> Result<()> {
 }
 
 fn providers_with(site: &Site<'_>, name: &str) -> Result<Vec<Value>> {
-    // Placement answers 400 if there is no such trait.
+    // Placement answers 400 if the trait doesn't exist.
     let found = site.placement(&format!("resource_providers?required={name}"))?;
     Ok(found["resource_providers"].as_array().cloned().unwrap_or_default())
 }

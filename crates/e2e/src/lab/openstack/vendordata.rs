@@ -1,4 +1,4 @@
-//! What servers read of their leases: through Nova's metadata service, which asks ours.
+//! Servers read about their leases from Nova's metadata service, which asks ours.
 
 use std::fs::{self, File};
 use std::process::{Child, Command, Stdio};
@@ -13,13 +13,14 @@ use super::site::{FREE_POOL, HOST_LEASE, Site, ends_well, text_of, until};
 use super::{Lab, RESERVATION, empty};
 use crate::leasing::date::Minute;
 
-/// The metadata service's port, counted from Keystone's: behind all that the lab's scripts use.
+/// Port of the metadata service, as an offset from Keystone's. It's above all ports that the lab's scripts
+/// use.
 const METADATA: u16 = 20;
 
-/// What the proxy in front of the metadata service signs with.
+/// Secret that the proxy in front of the metadata service signs with.
 const SECRET: &str = "between the lab and Nova's metadata service";
 
-/// Asks as that proxy does on behalf of a server.
+/// Sends the request that the proxy sends for a server.
 const ASK: &str = "
 import hashlib, hmac, sys, urllib.request
 url, secret, server, project = sys.argv[1:]
@@ -30,7 +31,7 @@ request = urllib.request.Request(url + '/openstack/latest/vendor_data2.json', he
 print(urllib.request.urlopen(request, timeout=30).read().decode())
 ";
 
-/// With the settings of the guide, in a metadata service of its own.
+/// Starts a separate metadata service with the settings from the guide.
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     let server = site.launch.start()?;
     let metadata = Metadata::start(site.lab)?;
@@ -80,7 +81,7 @@ fn read_by_servers(cases: &mut Cases, site: &Site<'_>, metadata: &Metadata<'_>) 
         let words = [&["reservation", "lease", "create"][..], &reservation, &dates].concat();
         site.client("alice", "physics", &words)?;
         let read = metadata.read_by(site, "spot")?;
-        // It is asked when the lease starts, and has its grace time.
+        // The server is asked to shut down at the start of the lease, and then has its grace time.
         ensure!(Minute::read(&text_of(&read["shutdown_date"]))? == start, "{read}");
         ensure!(Minute::read(&text_of(&read["gone_date"]))? > start, "{read}");
         site.client("alice", "physics", &["reservation", "lease", "delete", "tomorrow"])?;
@@ -88,7 +89,7 @@ fn read_by_servers(cases: &mut Cases, site: &Site<'_>, metadata: &Metadata<'_>) 
     });
 }
 
-/// Nova's metadata service; it ends with its owner.
+/// Nova's metadata service. Dropping it kills the process.
 struct Metadata<'a> {
     lab: &'a Lab,
     child: Child,
@@ -130,7 +131,7 @@ impl<'a> Metadata<'a> {
         Ok(started)
     }
 
-    /// What that server reads from our service.
+    /// Vendordata from our service, as that server reads it.
     fn read_by(&self, site: &Site<'_>, name: &str) -> Result<Value> {
         let server = site.server(name)?;
         let (id, project) = (text_of(&server["id"]), text_of(&server["tenant_id"]));
@@ -144,7 +145,7 @@ impl<'a> Metadata<'a> {
 
 impl Drop for Metadata<'_> {
     fn drop(&mut self) {
-        // Nobody is left to tell that it could not be ended.
+        // `drop` can't report an error.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

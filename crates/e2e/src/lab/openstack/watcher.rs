@@ -1,5 +1,5 @@
-//! Somebody who starts servers without a pause while a lease begins, lasts and ends, and a watcher who asks Nova all the time
-//! whether any of them is on a host of the lease.
+//! Checks a fence under load: `bob` boots servers continuously while a lease of another project starts, runs
+//! and ends. A watcher polls Nova for servers of his on the lease's hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use serde_json::{Value, json};
 use super::cloud::Cloud;
 use super::site::{FREE_POOL, Site, text_of, until};
 
-/// How long the watcher waits from answer to question.
+/// Pause between requests, of both the watcher and the starter.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long the lease lasts after it has become active.
+/// Duration of the lease, counted from its status ACTIVE.
 const LASTS: Duration = Duration::from_secs(20);
 
-/// How long a server may be on the host of a lease with a fence that schedulers hear of late.
+/// Maximum time of a foreign server on a leased host, for fences whose changes reach schedulers with a delay.
 pub const STAYS: Duration = Duration::from_secs(30);
 
-/// As many servers as whoever starts them has at a time.
+/// Number of servers that `bob` keeps at a time.
 const SERVERS: usize = 8;
 
-/// How long a server of somebody else may be on a host of an active lease.
+/// Maximum time that a foreign server can be on a host of an active lease.
 #[derive(Clone, Copy, Debug)]
 pub enum Stay {
     Never,
     AtMost(Duration),
 }
 
-/// Checks that with the fence of that service. `flavor` is one that `bob` may start preemptible servers with.
+/// Checks the fence of the site's service. `bob` must be able to boot preemptible servers with `flavor`.
 pub fn check(cases: &mut Cases, site: &Site<'_>, flavor: &str, stay: Stay) {
     let sentence = match stay {
         Stay::Never => {
@@ -67,15 +67,15 @@ pub fn check(cases: &mut Cases, site: &Site<'_>, flavor: &str, stay: Stay) {
     });
 }
 
-/// What the watcher saw.
+/// The watcher's observations.
 #[derive(Debug, Default)]
 struct Seen {
     looks: usize,
-    /// How many of them have seen hosts that a lease had.
+    /// Number of looks in which a lease had hosts.
     of_lease: usize,
-    /// Servers of others on a host of the lease: when each was seen there first and last.
+    /// Foreign servers on hosts of the lease, with the first and the last time each was seen there.
     stays: BTreeMap<String, (Instant, Instant)>,
-    /// How many servers were asked for, and how many of these were seen on a host of the free pool.
+    /// Number of servers that were requested, and number of servers seen on a host that no lease held.
     asked: usize,
     ran: usize,
 }
@@ -101,7 +101,7 @@ fn watched(site: &Site<'_>, flavor: &str) -> Result<Seen> {
     Ok(seen)
 }
 
-/// Starts servers, and deletes the oldest, until it is to stop; how many.
+/// Boots servers and deletes the oldest ones until `stop` is set. Returns the number of servers booted.
 fn start_servers(site: &Site<'_>, flavor: &str, stop: Arc<AtomicBool>) -> Result<JoinHandle<Result<usize>>> {
     let id = |kind: &str, name: &str| -> Result<String> {
         let shown = site.admin_client(&[kind, "show", "-f", "value", "-c", "id", name])?;
@@ -131,7 +131,6 @@ fn start_servers(site: &Site<'_>, flavor: &str, stop: Arc<AtomicBool>) -> Result
     }))
 }
 
-/// Watches until it is to stop.
 fn watch(site: &Site<'_>, stop: Arc<AtomicBool>) -> JoinHandle<Result<Seen>> {
     let (admin, port) = (site.admin.clone(), site.lab.port);
     let urls = [site.nova_url("os-aggregates"), site.nova_url("servers/detail?all_tenants=1")];
@@ -140,7 +139,7 @@ fn watch(site: &Site<'_>, stop: Arc<AtomicBool>) -> JoinHandle<Result<Seen>> {
         let ask = |url: &str| cloud.ask(&Method::GET, url, &admin, None).map(|answer| answer.body);
         let (mut seen, mut ran) = (Seen::default(), BTreeSet::new());
         while !stop.load(Ordering::Relaxed) {
-            // A host that is the lease's before and after is so in between.
+            // A host that the lease holds before and after the look was held during the look too.
             let before = held(&ask(&urls[0])?)?;
             let servers = ask(&urls[1])?;
             let after = held(&ask(&urls[0])?)?;
@@ -167,7 +166,7 @@ fn watch(site: &Site<'_>, stop: Arc<AtomicBool>) -> JoinHandle<Result<Seen>> {
     })
 }
 
-/// Whose each host is that a lease has as a whole, by project.
+/// Owner (project) of each host that a lease holds as a whole.
 fn held(aggregates: &Value) -> Result<BTreeMap<String, String>> {
     let Some(all) = aggregates["aggregates"].as_array() else { bail!("no aggregates: {aggregates}") };
     let hosts = |aggregate: &Value| -> Vec<String> {

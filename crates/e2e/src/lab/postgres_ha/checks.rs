@@ -1,4 +1,4 @@
-//! What has to hold afterwards, and a table of what was seen.
+//! Invariants to check after all faults, and a table of observations.
 
 use std::time::Duration;
 
@@ -16,20 +16,23 @@ use crate::leasing::overlap::no_overlap;
 use crate::leasing::replicas::verdict::hosts_change_hands_in_turn;
 use crate::leasing::span::Span;
 
-/// How late a lease may be beyond the time in which nothing could be written, in milliseconds.
+/// Maximum delay of a lease's start beyond the time in which no write succeeded, in milliseconds.
 ///
-/// The loop tries again at most four seconds after the last time, looking for the primary takes it up to four when a
-/// server does not answer, and a hand-over takes three rounds of commits and hooks, which are slow on a machine that
-/// runs three databases as well: two seconds.
+/// The loop retries after at most four seconds, finding the primary takes up to four if a server doesn't
+/// answer, and a handover takes three rounds of commits and hooks. These are slow on a machine that also runs
+/// three databases: two seconds.
 pub const MARGIN_MILLIS: i64 = 10_000;
 
-/// What clients saw of each fault: the outage, or nothing if there was no write ever after.
+/// The outage that clients observed for each fault.
+///
+/// # Errors
+///
+/// No write succeeded after the last fault.
 pub fn outages(faults: &[Fault], journal: &Journal) -> Result<Vec<Span>> {
     let spans: Option<Vec<Span>> = faults.iter().map(|fault| outage(&journal.writes, fault.window)).collect();
     spans.context("after the last fault nothing could be written")
 }
 
-/// Prints what was seen.
 pub fn print(faults: &[Fault], outages: &[Span], journal: &Journal) {
     println!(
         "\n{:24} {:12} {:>8} {:>8} {:>12} {:>16}",
@@ -61,7 +64,7 @@ pub fn print(faults: &[Fault], outages: &[Span], journal: &Journal) {
     );
 }
 
-/// What clients saw.
+/// Checks the clients' observations.
 pub fn of_clients(cases: &mut Cases, faults: &[Fault], outages: &[Span], journal: &Journal) {
     cases.check("no acknowledged lease is lost or stuck", || {
         let first: Vec<&str> = journal.complaints.iter().take(5).map(String::as_str).collect();
@@ -89,14 +92,14 @@ pub fn of_clients(cases: &mut Cases, faults: &[Fault], outages: &[Span], journal
     });
 }
 
-/// What the machines saw.
+/// Checks the hosts' log of hooks.
 pub fn of_machines(cases: &mut Cases, hooks: &Hooks) {
     cases.check("no host is handed to a lease while another has it", || {
         hosts_change_hands_in_turn(&hooks.log_at_rest()?, &[]).map(drop)
     });
 }
 
-/// What is there when all clients have ended their leases.
+/// Checks the state after all clients have ended their leases.
 pub fn of_what_is_left(cases: &mut Cases, services: &[&Caller]) {
     for caller in services {
         cases.check("every service shows that all leases are deleted, so none was made twice", || {

@@ -1,4 +1,4 @@
-//! The cluster of three nodes, and what Patroni says of it.
+//! The cluster of three nodes, and its state according to Patroni.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,19 +13,19 @@ use super::network;
 use super::node::{Node, SCOPE, SERVICE};
 use crate::leasing::http::{Caller, list};
 
-/// How long anything may take that Patroni is to do. It takes the time of its lease on leadership at most, and a
-/// node that comes back is rewound or copied again.
+/// Maximum wait for anything that Patroni does. A failover takes the TTL of the leader's lock at most, and a
+/// returning node is rewound or copied again.
 const PATIENCE: Duration = Duration::from_mins(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
 const NODES: usize = 3;
 
-/// The cluster.
+/// Three nodes of a PostgreSQL cluster under Patroni.
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Vec<Node>,
 }
 
-/// What Patroni says of a node.
+/// A node as Patroni reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Member {
     name: String,
@@ -35,7 +35,8 @@ struct Member {
 }
 
 impl Cluster {
-    /// A network and a cluster with an empty database for the service; waits until it is whole.
+    /// Creates the network and a cluster with an empty database for the service, and waits until the cluster
+    /// is whole.
     pub fn start(logs: &Path) -> Result<Self> {
         network::make()?;
         let nodes = (1..=NODES).map(|number| Node::new(number, logs)).collect::<Result<Vec<_>>>()?;
@@ -46,7 +47,7 @@ impl Cluster {
         let leader = cluster.leader()?;
         for statement in [
             format!("CREATE DATABASE {0} OWNER {0}", SERVICE.0),
-            // What a node that is cut off is asked to write to.
+            // Target of the writes that are attempted on an isolated node.
             "CREATE TABLE cut_off (attempt integer PRIMARY KEY)".to_owned(),
         ] {
             let done = cluster.node(&leader)?.sql(&statement, 30)?;
@@ -57,14 +58,13 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The database's address for the service, with all servers in it.
+    /// Database URL for the service, with all servers.
     pub fn url(&self) -> String {
         let hosts: Vec<&str> = self.nodes.iter().map(Node::address).collect();
         let (user, password) = SERVICE;
         format!("postgres://{user}:{password}@{}/{user}?sslmode=disable", hosts.join(","))
     }
 
-    /// The node of that name.
     pub fn node(&self, name: &str) -> Result<&Node> {
         self.nodes
             .iter()
@@ -72,18 +72,18 @@ impl Cluster {
             .with_context(|| format!("no node is called {name}"))
     }
 
-    /// Kills everything on a node.
+    /// Kills all processes of a node.
     pub fn kill(&mut self, name: &str) -> Result<()> {
         self.node_mut(name)?.kill()
     }
 
-    /// Starts everything on a node.
+    /// Starts all processes of a node.
     pub fn revive(&mut self, name: &str) -> Result<()> {
         let all = self.names();
         self.node_mut(name)?.start(&all)
     }
 
-    /// The primary, as Patroni's nodes know it.
+    /// Name of the primary, from the first node that answers.
     pub fn leader(&self) -> Result<String> {
         let members = self.members()?;
         primary(&members).map(str::to_owned).context("there is no primary at present")
@@ -96,9 +96,9 @@ impl Cluster {
         standby.map(|member| member.name.clone()).context("there is no synchronous standby at present")
     }
 
-    /// Waits until another node than that one is the primary.
+    /// Waits until the primary is a node other than `than`, and returns it.
     pub fn until_other_leader(&self, than: &str) -> Result<String> {
-        // Those that cannot be reached say nothing; those that can say for a while what was.
+        // Unreachable nodes are skipped. Reachable ones can report the previous primary for a while.
         self.until("no other node becomes the primary", |cluster| {
             let others = cluster.nodes.iter().filter(|node| node.name() != than);
             let said = others.filter_map(|node| primary(&members_by(node).ok()?).map(str::to_owned));
@@ -106,8 +106,8 @@ impl Cluster {
         })
     }
 
-    /// Waits until there is a primary, a synchronous standby and nobody lags behind, and all nodes say so: one that was
-    /// cut off knows for a while only how it was before.
+    /// Waits until all nodes report a primary, a synchronous standby and no lag. All nodes must agree,
+    /// because a node that was isolated reports the old state for a while.
     pub fn until_whole(&self) -> Result<()> {
         self.until("the cluster does not become whole", |cluster| {
             let said: Vec<Vec<Member>> = cluster.nodes.iter().map(members_by).collect::<Result<_>>().ok()?;
@@ -116,7 +116,7 @@ impl Cluster {
         })
     }
 
-    /// Has another node become the primary, as an operator does.
+    /// Runs `patronictl switchover`, as an operator would.
     pub fn switch_over(&self, from: &str, to: &str) -> Result<()> {
         let configuration = self.node(to)?.configuration();
         let mut command = Command::new("patronictl");
@@ -159,7 +159,7 @@ impl Cluster {
     }
 }
 
-/// What a node's Patroni says of all nodes.
+/// State of all nodes, according to one node's Patroni.
 fn members_by(node: &Node) -> Result<Vec<Member>> {
     let answer = Caller::impatient(&node.patroni(), Duration::from_secs(2))?.get("/cluster")?.expect(200)?;
     list(answer, "members")?.iter().map(member).collect()
@@ -168,12 +168,12 @@ fn members_by(node: &Node) -> Result<Vec<Member>> {
 fn member(value: &Value) -> Result<Member> {
     let text =
         |name: &str| value[name].as_str().map(str::to_owned).with_context(|| format!("no {name}: {value}"));
-    // "streaming" is what later versions call a standby that runs.
+    // Later versions report a running standby as "streaming".
     let running = ["running", "streaming"].contains(&text("state")?.as_str());
     Ok(Member { name: text("name")?, role: text("role")?, running, lag_bytes: value["lag"].as_u64() })
 }
 
-/// The primary, if there is one and it runs.
+/// Name of the primary, if there is one and it runs.
 fn primary(members: &[Member]) -> Option<&str> {
     let primary = members.iter().find(|member| member.role == "leader" && member.running);
     primary.map(|member| member.name.as_str())

@@ -1,4 +1,4 @@
-//! What is done to the cluster, one after the other, while clients go on.
+//! Faults that are injected into the cluster, one after another, under load.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,21 +12,22 @@ use super::load::Load;
 use crate::leasing::date::Minute;
 use crate::leasing::span::{Millis, Span};
 
-/// Leases are due with the minute: what takes long begins so many seconds before one, so that some are due in it.
+/// Leases are due at full minutes. Slow faults begin this many seconds before one, so that some leases are
+/// due during the outage.
 const BEFORE_THE_MINUTE: i64 = 8;
-/// Without a fault meanwhile, to see that all is well again.
+/// Pause without a fault, to see that the system has recovered.
 const REST: Duration = Duration::from_secs(8);
-/// How long who is cut off is asked to take a write, in seconds.
+/// Timeout of a statement on an isolated node, in seconds.
 const ATTEMPT_SECONDS: u32 = 2;
 
-/// What is done.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Every process on the primary's node is killed, and started again later.
+    /// All processes on the primary's node are killed, and started again later.
     Kill,
     /// The primary's network is cut, and healed later.
     Cut,
-    /// The operator has the synchronous standby become the primary.
+    /// The operator promotes the synchronous standby to primary.
     SwitchOver,
 }
 
@@ -40,22 +41,21 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What was done, and when.
+/// A fault that was injected.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// What.
     pub kind: Kind,
-    /// Who was the primary before.
+    /// Primary before the fault.
     pub from: String,
-    /// And who after.
+    /// Primary after the fault.
     pub to: String,
-    /// From then until the cluster was whole again.
+    /// From the fault until the cluster was whole again, plus a rest.
     pub window: Span,
-    /// What a primary that was cut off acknowledged: nothing, if all is well.
+    /// Number of writes that an isolated primary acknowledged. Must be 0.
     pub acknowledged_alone: usize,
 }
 
-/// Does it, and returns when the cluster is whole again.
+/// Injects a fault, and returns when the cluster is whole again.
 pub fn happen(kind: Kind, cluster: &mut Cluster, load: &Load) -> Result<Fault> {
     let lead = if kind == Kind::SwitchOver { 1 } else { BEFORE_THE_MINUTE };
     sleep(Duration::from_secs((Minute::seconds_left() - lead).rem_euclid(60) as u64));
@@ -82,7 +82,7 @@ fn kill(cluster: &mut Cluster, load: &Load, primary: &str, at: Millis) -> Result
     Ok(other)
 }
 
-/// Who the primary is then, and how often the one that was cut off acknowledged a write nevertheless.
+/// Returns the new primary, and the number of writes that the isolated one still acknowledged.
 fn cut(cluster: &Cluster, load: &Load, primary: &str, at: Millis) -> Result<(String, usize)> {
     super::network::cut(primary)?;
     let over = AtomicBool::new(false);
@@ -106,7 +106,7 @@ fn cut(cluster: &Cluster, load: &Load, primary: &str, at: Millis) -> Result<(Str
     Ok((other, acknowledged))
 }
 
-/// Asks the one that is cut off, on its own node, to take writes; how often it acknowledges one.
+/// Attempts writes on the isolated node, from that node itself. Returns the number of acknowledged writes.
 fn ask_alone(cluster: &Cluster, primary: &str, over: &AtomicBool) -> Result<usize> {
     let node = cluster.node(primary)?;
     let (mut attempt, mut acknowledged) = (0, 0);

@@ -1,7 +1,7 @@
-//! Clients that make, watch and end leases while faults happen, and note what they see.
+//! Clients that create, watch and delete leases during faults, and record their observations.
 //!
-//! A request that is not answered for good is repeated, at the next service, with the same `Idempotency-Key`. So a
-//! client knows in the end of every lease that it has, and one that is there beside them was made twice.
+//! A request without a final answer is repeated, at the next service, with the same `Idempotency-Key`. So in
+//! the end each client knows every lease it has; any other lease was created twice.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,39 +20,39 @@ use crate::leasing::date::Minute;
 use crate::leasing::http::{Answer, Http, text};
 use crate::leasing::span::Millis;
 
-/// Clients that only write, to see when that works.
+/// Number of clients that only write, to find out when writes succeed.
 const WRITERS: usize = 3;
-/// Clients that want a host at once, again and again.
+/// Number of clients that repeatedly lease a host, starting now.
 const TENANTS: usize = 4;
-/// Clients that want one from the next minute on.
+/// Number of clients that repeatedly lease a host, starting with the next minute.
 const PLANNERS: usize = 6;
-/// As many hosts as there are leases at most, and some that are on their way back.
+/// Twice the maximum number of leases, because some hosts are still on their way back to the free pool.
 pub const HOSTS: usize = 2 * (TENANTS + PLANNERS);
 
-/// How long a client waits for an answer before it asks another service.
+/// Request timeout. After that, the client asks another service.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-/// How long it waits in all: longer than any outage.
+/// Time after which a client gives up. Longer than any outage.
 const PATIENCE: Duration = Duration::from_mins(3);
 const PAUSE: Duration = Duration::from_millis(150);
-/// How long a tenant keeps what it has.
+/// Time for which a client keeps a lease.
 const STAY: Duration = Duration::from_secs(2);
 
-/// What clients have seen.
+/// Observations of all clients.
 #[derive(Debug, Default)]
 pub struct Journal {
-    /// When a write was acknowledged.
+    /// Times at which writes were acknowledged.
     pub writes: Vec<Millis>,
-    /// Leases that began.
+    /// Leases that started.
     pub begun: Vec<Begun>,
-    /// What must not be: leases that were lost, or are stuck.
+    /// Violations: leases that were lost, are stuck, or were refused for another reason than a shortage.
     pub complaints: Vec<String>,
-    /// Requests that had to be repeated.
+    /// Number of repeated requests.
     pub repeated: usize,
-    /// Leases that were refused, since hosts were still on their way back.
+    /// Number of refused leases: hosts were still on their way back to the free pool.
     pub refused: usize,
 }
 
-/// The clients.
+/// The running clients.
 #[derive(Debug)]
 pub struct Load {
     shared: Arc<Shared>,
@@ -76,7 +76,7 @@ impl Shared {
 }
 
 impl Load {
-    /// Begins, at the services of those addresses.
+    /// Starts all clients against the services at these URLs.
     pub fn start(services: &[String]) -> Result<Self> {
         let services: Vec<Http> =
             services.iter().map(|url| Http::new(url, ANSWER_LIMIT)).collect::<Result<_>>()?;
@@ -89,7 +89,7 @@ impl Load {
         Ok(Self { shared, thread })
     }
 
-    /// Waits until a write is acknowledged that came after that.
+    /// Waits until a write is acknowledged after `instant`.
     pub fn until_write_after(&self, instant: Millis) -> Result<()> {
         let started = Instant::now();
         while !self.shared.journal().writes.iter().any(|write| *write > instant) {
@@ -101,7 +101,7 @@ impl Load {
         Ok(())
     }
 
-    /// Has all clients end their leases; what they have seen.
+    /// Has all clients end their leases, and returns their observations.
     pub fn stop(self) -> Result<Journal> {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| anyhow!("the clients broke off"))??;
@@ -110,7 +110,7 @@ impl Load {
     }
 }
 
-/// All clients, spread over the services.
+/// All clients, distributed over the services.
 fn clients(services: &[Http], shared: &Arc<Shared>) -> Vec<BoxFuture<'static, Result<()>>> {
     let client = |number: usize| Client {
         number,
@@ -128,21 +128,21 @@ fn clients(services: &[Http], shared: &Arc<Shared>) -> Vec<BoxFuture<'static, Re
 struct Client {
     number: usize,
     services: Vec<Http>,
-    /// The service that is asked next.
+    /// Index of the service to ask next, modulo their number.
     next: usize,
     shared: Arc<Shared>,
-    /// How many leases it has asked for.
+    /// Number of leases requested so far. Part of their names.
     asked: usize,
 }
 
-/// An answer, and whether it was asked for more than once.
+/// An answer, and whether the request was sent more than once.
 struct Answered {
     answer: Answer,
     repeated: bool,
 }
 
 impl Client {
-    /// Makes leases of nothing, far in the future, and deletes them.
+    /// Creates leases without reservations, 30 days ahead, and deletes them.
     async fn write(mut self) -> Result<()> {
         while !self.shared.is_over() {
             let start = Minute::now().plus(60 * 24 * 30);
@@ -155,8 +155,8 @@ impl Client {
         Ok(())
     }
 
-    /// Makes leases of a host that begin at once, or with the next minute, waits for their beginning, and deletes
-    /// them.
+    /// Creates leases of a host that start now, or with the next minute if `planned`. Waits for the start of
+    /// each, then deletes it.
     async fn lease(mut self, planned: bool) -> Result<()> {
         let host = json!([whole_hosts(1, 1)]);
         while !self.shared.is_over() {
@@ -178,7 +178,7 @@ impl Client {
         Ok(())
     }
 
-    /// Waits until a lease has begun, and some time more.
+    /// Waits until a lease is ACTIVE, and then for [`STAY`].
     async fn watch(&mut self, id: &str, due: Millis) -> Result<()> {
         let mut waited_since = Instant::now();
         loop {
@@ -206,7 +206,7 @@ impl Client {
         }
     }
 
-    /// Makes a lease; its identifier, unless it was refused.
+    /// Creates a lease, and returns its identifier. `None` if it was refused.
     async fn create(&mut self, start: &str, end: &str, reservations: Value) -> Result<Option<String>> {
         self.asked += 1;
         let name = format!("client-{}-{}", self.number, self.asked);
@@ -224,14 +224,14 @@ impl Client {
         Ok(None)
     }
 
-    /// Deletes a lease, which has to be there.
+    /// Deletes a lease, which must exist.
     async fn delete(&mut self, id: &str) -> Result<()> {
         let Answered { answer, repeated } =
             self.insist(Method::DELETE, &format!("/v1/leases/{id}"), None).await?;
         let mut journal = self.shared.journal();
         match answer.status {
             204 => journal.writes.push(Millis::now()),
-            // An earlier attempt may have done it.
+            // An earlier attempt can have deleted it.
             404 if repeated => {}
             404 => journal.complaints.push(format!("the lease {id} was acknowledged, and is lost")),
             _ => journal.complaints.push(format!("the lease {id} cannot be deleted: {answer:?}")),
@@ -239,7 +239,7 @@ impl Client {
         Ok(())
     }
 
-    /// Asks one service after the other, until one does not blame the store.
+    /// Asks one service after another, until one answers with a status below 500.
     async fn insist(&mut self, method: Method, path: &str, body: Option<(&Value, &str)>) -> Result<Answered> {
         let started = Instant::now();
         let mut repeated = false;

@@ -1,7 +1,7 @@
-//! `cargo xtask lab postgres-ha`: three services on a PostgreSQL that Patroni makes highly available over etcd,
-//! while its primary is killed, cut off, and told to step down.
+//! `cargo xtask lab postgres-ha`: three services on a PostgreSQL cluster that Patroni and etcd make highly
+//! available. Its primary is killed, cut off, and told to step down.
 //!
-//! Everything runs in name spaces of its own ([`sandbox`]). What it leaves behind is a directory of logs.
+//! Everything runs in its own namespaces ([`sandbox`]) and leaves nothing behind but a directory of logs.
 
 mod checks;
 mod cluster;
@@ -32,15 +32,15 @@ use self::load::{HOSTS, Load};
 use crate::leasing::hooks::Hooks;
 use crate::leasing::server::{Launch, Server};
 
-/// The faults of a round, in that order.
+/// Faults of a round, in order.
 const ROUND: [Kind; 3] = [Kind::Kill, Kind::Cut, Kind::SwitchOver];
-/// Rounds are begun for so many minutes if nothing else is said: one round.
+/// Default of `--minutes`, during which new rounds are started. One minute is enough for one round.
 const USUAL_MINUTES: u64 = 1;
 const SERVICES: [&str; 3] = ["one", "two", "three"];
-/// How long a machine takes to change hands.
+/// Duration of a hook that hands over a host.
 const HAND_OVER: Duration = Duration::from_millis(200);
 
-/// What is asked for.
+/// Options of a run.
 #[derive(Clone, Debug)]
 struct Plan {
     ours: PathBuf,
@@ -48,7 +48,6 @@ struct Plan {
     keep: bool,
 }
 
-/// Runs the chore.
 pub fn main(mut arguments: Arguments) -> Result<()> {
     let inside = arguments.switch("--inside");
     let keep = arguments.switch("--keep");
@@ -66,7 +65,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
 }
 
 impl Plan {
-    /// The command line of the same inside of the sandbox.
+    /// Command line of the same run inside the sandbox.
     fn arguments(&self) -> Vec<String> {
         let mut words = ["lab", "postgres-ha", "--inside", "--ours"].map(str::to_owned).to_vec();
         words.push(self.ours.display().to_string());
@@ -76,7 +75,7 @@ impl Plan {
     }
 }
 
-/// Everything, in the sandbox.
+/// The whole run, inside the sandbox.
 fn run(plan: &Plan) -> Result<()> {
     let started = Instant::now();
     let tell = |what: &str| println!("[{:4} s] {what}", started.elapsed().as_secs());
@@ -128,7 +127,7 @@ fn serve(plan: &Plan, cluster: &Cluster, logs: &Path, hooks: &Hooks) -> Result<V
     SERVICES.iter().map(|name| launch(name).start()).collect()
 }
 
-/// Has our program read everything that is stored.
+/// Runs `allot database check`, which reads everything that is stored.
 fn check_database(plan: &Plan, cluster: &Cluster) -> Result<()> {
     output_of(Command::new(&plan.ours).args(["database", "check", &cluster.url()])).map(drop)
 }

@@ -1,4 +1,5 @@
-//! A network of its own: a bridge that services and clients are at, and a node in a name space at each port.
+//! The lab's network: services and clients are on a bridge, and each node is in a network namespace attached
+//! to it.
 
 use std::process::Command;
 
@@ -6,22 +7,22 @@ use anyhow::Result;
 use chores::run::{must_run, output_of};
 
 const BRIDGE: &str = "lab";
-/// Addresses of documentation (RFC 5737), since nobody else's may be meant.
+/// A range for documentation (RFC 5737), so no real address can be hit.
 const NETWORK: &str = "192.0.2";
 
-/// Makes the bridge.
+/// Creates the bridge.
 pub fn make() -> Result<()> {
     ip(&["link", "add", BRIDGE, "type", "bridge"])?;
     ip(&["addr", "add", &format!("{NETWORK}.1/24"), "dev", BRIDGE])?;
     ip(&["link", "set", BRIDGE, "up"])
 }
 
-/// The address of the node of that number.
+/// Address of the node with that number.
 pub fn address(number: usize) -> String {
     format!("{NETWORK}.{}", 10 + number)
 }
 
-/// Makes a name space and plugs it in.
+/// Creates a node's namespace and attaches it to the bridge.
 pub fn add(name: &str, address: &str) -> Result<()> {
     let port = port(name);
     ip(&["netns", "add", name])?;
@@ -32,17 +33,17 @@ pub fn add(name: &str, address: &str) -> Result<()> {
     ip(&["-n", name, "link", "set", "lo", "up"])
 }
 
-/// Pulls the plug of a node.
+/// Disconnects a node.
 pub fn cut(name: &str) -> Result<()> {
     ip(&["link", "set", &port(name), "down"])
 }
 
-/// Plugs it in again.
+/// Reconnects a node.
 pub fn heal(name: &str) -> Result<()> {
     ip(&["link", "set", &port(name), "up"])
 }
 
-/// All processes of a node.
+/// Process ids of a node.
 pub fn processes(name: &str) -> Result<Vec<String>> {
     let text = output_of(Command::new("ip").args(["netns", "pids", name]))?;
     Ok(text.split_whitespace().map(str::to_owned).collect())

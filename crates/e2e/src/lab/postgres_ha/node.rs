@@ -1,4 +1,4 @@
-//! A node: etcd, Patroni, and PostgreSQL as Patroni runs it, in a name space of the network.
+//! A node: etcd, Patroni, and the PostgreSQL that Patroni runs, in a network namespace.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use chores::run::{must_run, output_of, write};
 
 use super::{network, sandbox};
 
-/// The user that Debian's packages make for PostgreSQL, which refuses to run as root.
+/// User that Debian's packages create for PostgreSQL, which refuses to run as root.
 const USER: &str = "postgres";
-/// How long the kernel may take to end what was killed.
+/// Time for the kernel to end killed processes.
 const KILL_LIMIT: Duration = Duration::from_secs(20);
 
-/// The name of the cluster, as Patroni has it.
+/// Patroni's name of the cluster.
 pub const SCOPE: &str = "lab";
-/// The service's user and its password, which is known to nobody outside of the sandbox.
+/// The service's user and password. The password is only used inside the sandbox.
 pub const SERVICE: (&str, &str) = ("allot", "of-the-lab");
 
-/// A node.
+/// A node of the cluster and its processes.
 #[derive(Debug)]
 pub struct Node {
     name: String,
@@ -32,11 +32,12 @@ pub struct Node {
     running: Vec<Child>,
 }
 
-/// In which version of its protocol Patroni talks to etcd.
+/// Version of etcd's protocol that Patroni uses.
 ///
-/// Before 3.0.3, Patroni overwrites the leader's key without looking when it uses version 3: a primary that was cut
-/// off becomes the primary again when its network is healed, and what its successor has acknowledged is lost. (This
-/// lab has seen it; <https://github.com/patroni/patroni/pull/2689>.) Version 2 is not offered any more by etcd 3.6.
+/// With version 3, Patroni before 3.0.3 overwrites the leader's key unconditionally: a primary that was cut
+/// off becomes the primary again when its network is healed, and writes that its successor acknowledged are
+/// lost. (This lab has seen it; <https://github.com/patroni/patroni/pull/2689>.) Version 2 was dropped in
+/// etcd 3.6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
     Two,
@@ -49,7 +50,7 @@ impl Protocol {
         Self::of(&said).with_context(|| format!("patroni --version says {said}"))
     }
 
-    /// The one for what `patroni --version` says: `patroni 3.0.2`.
+    /// Protocol for the output of `patroni --version`, for example `patroni 3.0.2`.
     fn of(said: &str) -> Option<Self> {
         let version = said.split_whitespace().last()?;
         let numbers: Vec<u32> = version.split('.').map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -62,7 +63,7 @@ impl Protocol {
 }
 
 impl Node {
-    /// The one of that number, plugged in and with nothing running.
+    /// Creates the node's namespace and directory. No process is started yet.
     pub fn new(number: usize, logs: &Path) -> Result<Self> {
         let (name, address) = (format!("db{number}"), network::address(number));
         network::add(&name, &address)?;
@@ -72,27 +73,25 @@ impl Node {
         Ok(Self { name, address, directory, logs: logs.to_owned(), protocol, running: Vec::new() })
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its address.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Where Patroni answers.
+    /// URL of Patroni's REST API.
     pub fn patroni(&self) -> String {
         format!("http://{}:8008", self.address)
     }
 
-    /// Patroni's configuration, which `patronictl` reads as well.
+    /// Path of Patroni's configuration, which `patronictl` reads too.
     pub fn configuration(&self) -> PathBuf {
         self.directory.join("patroni.yml")
     }
 
-    /// Starts everything, as at the start of a machine. `nodes` are all of the cluster.
+    /// Starts etcd and Patroni, as a booting machine would. `nodes` has the names and addresses of all nodes.
     pub fn start(&mut self, nodes: &[(String, String)]) -> Result<()> {
         let etcd = self.etcd(nodes);
         self.spawn("etcd", &etcd)?;
@@ -102,7 +101,7 @@ impl Node {
         self.spawn("patroni", &["patroni".to_owned(), configuration])
     }
 
-    /// Ends everything at once, as a loss of power does but for what the kernel still writes.
+    /// Kills all processes at once. Like a power loss, except that the kernel still writes its buffers.
     pub fn kill(&mut self) -> Result<()> {
         let started = Instant::now();
         loop {
@@ -113,7 +112,7 @@ impl Node {
             if started.elapsed() > KILL_LIMIT {
                 bail!("{}: processes cannot be killed: {}", self.name, processes.join(" "));
             }
-            // Some may have ended since they were counted.
+            // Some can have ended since they were listed.
             let _ = Command::new("kill").arg("-9").args(&processes).stderr(Stdio::null()).status();
             sleep(Duration::from_millis(20));
         }
@@ -123,8 +122,8 @@ impl Node {
         Ok(())
     }
 
-    /// Runs a statement on this node's server by its own client, as the superuser and without a network. Who takes
-    /// longer than that many seconds is given up; the server is not told, so it goes on waiting for what it waits for.
+    /// Runs a statement on this node's server with psql, as superuser and over the Unix socket. After
+    /// `seconds`, psql is killed; the server isn't told, so the statement keeps waiting there.
     pub fn sql(&self, statement: &str, seconds: u32) -> Result<Output> {
         let limit = seconds.to_string();
         let words =
@@ -171,7 +170,7 @@ impl Node {
         ]
     }
 
-    /// What docs/operations.md recommends, and what an empty cluster is made with.
+    /// The settings that docs/operations.md recommends, and those that bootstrap an empty cluster.
     fn patroni_configuration(&self, etcd: &[String]) -> Result<String> {
         let Self { name, address, directory, .. } = self;
         let (directory, etcd, programs) = (directory.display(), etcd.join("','"), programs()?);
@@ -223,7 +222,7 @@ postgresql:
     }
 }
 
-/// Where Debian keeps PostgreSQL's programs: those of the newest version.
+/// Directory of the newest PostgreSQL's programs on Debian.
 fn programs() -> Result<String> {
     let text =
         output_of(Command::new("sh").args(["-c", "ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1"]))?;

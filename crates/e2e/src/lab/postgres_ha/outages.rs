@@ -1,31 +1,30 @@
-//! What clients saw, as figures: how long nothing could be written, and how late leases began apart from that.
+//! Figures from the clients' observations: duration of outages, and delays of leases beyond them.
 
 use crate::leasing::span::{Millis, Span};
 
-/// A lease that began.
+/// A lease that started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
-    /// Its identifier.
     pub lease: String,
-    /// When it was to begin: its date, or when it was acknowledged, if that was later.
+    /// Start date, or the time of acknowledgment if that was later.
     pub due: Millis,
-    /// When a client first saw that it had begun.
+    /// Time at which a client first saw it ACTIVE.
     pub active: Millis,
 }
 
 impl Begun {
-    /// How late it was, in milliseconds.
+    /// Delay of the start, in milliseconds.
     pub fn late(&self) -> i64 {
         self.active.since(self.due)
     }
 
-    /// How late it was apart from the time in which nothing could be written.
+    /// Delay of the start without the time spent in outages, in milliseconds.
     pub fn late_beyond(&self, outages: &[Span]) -> i64 {
         let excused: i64 = outages.iter().map(|outage| outage.in_common(self.waited())).sum();
         self.late() - excused
     }
 
-    /// Whether it had to wait in that time.
+    /// Whether the lease waited during that outage.
     pub fn waited_in(&self, outage: Span) -> bool {
         outage.in_common(self.waited()) > 0
     }
@@ -35,8 +34,8 @@ impl Begun {
     }
 }
 
-/// The longest time after a fault in which no write was accepted, of all that began before `window` ended. None if
-/// none was accepted ever after.
+/// The longest interval without an accepted write after a fault, among those that began before the end of
+/// `window`. `None` if no write was accepted after the fault.
 pub fn outage(writes: &[Millis], window: Span) -> Option<Span> {
     let mut writes = writes.to_vec();
     writes.sort_unstable();

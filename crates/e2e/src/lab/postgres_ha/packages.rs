@@ -1,4 +1,4 @@
-//! Debian's packages of Patroni, etcd and PostgreSQL, without the services that they bring.
+//! Installs Debian's packages of Patroni, etcd and PostgreSQL without starting their services.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,9 +6,10 @@ use std::process::Command;
 use anyhow::Result;
 use chores::run::must_run;
 
-/// Installs packages with their services started neither now nor at the next start of the machine.
+/// Installs packages so that their services start neither now nor at the next boot.
 ///
-/// A policy that is there already is somebody's, and stays; whatever it lets start is stopped again.
+/// An existing `policy-rc.d` belongs to the machine's owner and stays; services that it allows to start are
+/// stopped again.
 const INSTALL: &str = r#"
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then
@@ -27,7 +28,7 @@ for package in "$@"; do
 done
 "#;
 
-/// Programs that the lab runs, and the packages that bring them.
+/// Programs that the lab runs, and their packages.
 const PROGRAMS: [(&str, &str); 4] = [
     ("/usr/bin/patroni", "patroni"),
     ("/usr/bin/etcd", "etcd-server"),
@@ -35,7 +36,7 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("/usr/sbin/ip", "iproute2"),
 ];
 
-/// Sees to it that they are there.
+/// Installs the missing packages.
 pub fn ready() -> Result<()> {
     let missing = PROGRAMS.iter().filter(|(program, _)| !Path::new(program).exists());
     let mut missing: Vec<&str> = missing.map(|(_, package)| *package).collect();

@@ -1,5 +1,6 @@
-//! Name spaces of the lab's own, which the kernel takes away with everything in them when the lab ends, however it
-//! ends: processes, network, `/run`. So nothing has to be cleaned up, and nothing of the machine's can be touched.
+//! Private namespaces for processes, network and `/run`. The kernel removes them and everything in them when
+//! the lab ends, even if it is killed. So nothing has to be cleaned up, and the lab can't affect the rest of
+//! the machine.
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -7,26 +8,27 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The first process in there. It stays, because somebody has to wait for processes whose parents have ended.
+/// The sandbox's first process. It stays alive because it must reap orphaned processes.
 const INIT: &str = r#"
 mount -t tmpfs -o size=75% tmpfs /run && mkdir /run/lab && ip link set lo up || exit
 "$@"
 exit $?
 "#;
 
-/// Where the lab keeps what it needs while it runs: in memory.
+/// The lab's working directory, in memory.
 pub fn directory() -> PathBuf {
     PathBuf::from("/run/lab")
 }
 
-/// Runs this program there, with those arguments.
+/// Runs this program in the sandbox.
 pub fn run(arguments: &[String]) -> Result<()> {
     let program = std::env::current_exe().context("this program does not know where it is")?;
     let mut command = Command::new("setpriv");
-    // When this process ends, `unshare` is killed, and with it the first process in there, and with that all others.
+    // If this process ends, the kernel kills `unshare`, then the sandbox's first process, and with it all
+    // others.
     command.args(["--pdeathsig", "KILL", "unshare", "--kill-child", "--fork", "--pid", "--mount-proc"]);
     command.args(["--mount", "--net", "--ipc", "--uts", "sh", "-c", INIT, "sh"]).arg(program).args(arguments);
-    // Nor does the keyboard reach them on another way than by the end of this process.
+    // A separate process group, so that Ctrl-C reaches the sandbox only through the end of this process.
     let status = command.process_group(0).stdin(Stdio::null()).status();
     let status = status.context("cannot run setpriv and unshare (Debian package util-linux)")?;
     if !status.success() {

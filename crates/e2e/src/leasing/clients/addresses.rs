@@ -7,7 +7,7 @@ use super::values::{column, columns, is, same};
 use crate::leasing::fleet::{ADDRESSES, NETWORK};
 use crate::leasing::http::{list, text};
 
-/// Creating, listing, showing and deleting. Two addresses are there afterwards.
+/// Creates, lists, shows and deletes floating IPs. Two are left at the end.
 pub fn run(cases: &mut Cases, bench: &Bench) {
     let shell = &bench.shell;
     let [first, second, third] = ADDRESSES;

@@ -1,6 +1,6 @@
-//! What clients rely on that are no Python programs and cannot be installed here: kolla-ansible's load balancer,
-//! Azimuth's operator, gophercloud, and clients that send every field of a type. Each check sends what the client sends
-//! and reads the answer as the client does.
+//! Contracts with clients that aren't Python programs and can't be installed here: kolla-ansible's load
+//! balancer, Azimuth's operator, gophercloud, and clients that send every field of a type. Each check sends
+//! the client's request and reads the answer as the client does.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,6 @@ use crate::leasing::fleet::{ADDRESSES, MACHINES, NETWORK};
 use crate::leasing::http::{Caller, text};
 use crate::leasing::server::Launch;
 
-/// Runs the checks.
 pub fn run(ours: &Executable) -> Result<Tally> {
     let mut cases = Cases::new("clients, contracts");
     let directory = tempfile::tempdir()?;
@@ -49,7 +48,7 @@ pub fn run(ours: &Executable) -> Result<Tally> {
     Ok(cases.tally())
 }
 
-/// A lease of that many hosts, far in the future.
+/// A lease of hosts, far in the future.
 fn hosts(name: &str, number: u32) -> Value {
     let reservation = json!({"resource_type": "physical:host", "min": number, "max": number,
         "hypervisor_properties": "", "resource_properties": ""});
@@ -83,7 +82,7 @@ fn kolla(cases: &mut Cases, ours: &Executable, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The status that a request is answered with, sent as it stands.
+/// Sends a raw request, and returns the status of the answer.
 fn status_of(address: &str, request: &str) -> Result<u16> {
     let mut stream = TcpStream::connect(address).context("cannot connect")?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
@@ -94,7 +93,7 @@ fn status_of(address: &str, request: &str) -> Result<u16> {
     status.parse().with_context(|| format!("no status: {answer}"))
 }
 
-/// Azimuth's operator shows the text of a 400 or a 500 to its user, and asks again forever after any other status.
+/// Azimuth's operator shows its user the text of a 400 or a 500, and retries forever after any other status.
 fn azimuth(cases: &mut Cases, caller: &Caller) {
     let instances = json!({"resource_type": "virtual:instance", "vcpus": 4096, "memory_mb": 512, "disk_gb": 1,
         "amount": 1, "affinity": null, "resource_properties": ""});
@@ -109,7 +108,7 @@ fn azimuth(cases: &mut Cases, caller: &Caller) {
     }
 }
 
-/// gophercloud reads the dates of each answer in one layout only.
+/// gophercloud parses the dates of each answer with a single layout.
 fn gophercloud(cases: &mut Cases, caller: &Caller) {
     const MICROSECONDS: &str = "%Y-%m-%dT%H:%M:%S.%6f";
     const SECONDS: &str = "%Y-%m-%d %H:%M:%S";
@@ -169,12 +168,12 @@ fn gophercloud(cases: &mut Cases, caller: &Caller) {
 fn is_date(object: &Value, field: &str, layout: &str) -> Result<()> {
     let written = text(object, field)?;
     let read = jiff::civil::DateTime::strptime(layout, written);
-    // Go's layouts and Python's want all digits that are in them.
+    // Formatted again, because the layouts of Go and Python require all digits.
     let again = read.with_context(|| format!("{field} is {written}"))?.strftime(layout).to_string();
     same(again, written)
 }
 
-/// Heat's resource gives an event its date as `time`.
+/// Heat's resource sends an event's date as `time`.
 fn heat(cases: &mut Cases, caller: &Caller) {
     let carried = |event: Value| {
         let mut body = hosts("carried", 1);
@@ -204,7 +203,7 @@ fn heat(cases: &mut Cases, caller: &Caller) {
     }
 }
 
-/// Clients with types of their own send "" or null for what was not set.
+/// Clients with their own types send "" or null for fields that aren't set.
 fn typed(cases: &mut Cases, caller: &Caller) {
     for unset in [json!(""), Value::Null] {
         cases.check(&format!("typed clients: {unset} is as absent in a new lease"), || {

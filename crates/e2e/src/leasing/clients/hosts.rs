@@ -1,4 +1,4 @@
-//! Commands on hosts, their properties and what is allocated of them.
+//! Commands on hosts, their properties and their allocations.
 
 use anyhow::{Context, Result, ensure};
 use chores::cases::Cases;
@@ -10,13 +10,13 @@ use super::values::{column, columns, is, members, same};
 use crate::leasing::fleet::MACHINES;
 use crate::leasing::http::text;
 
-/// The host of that name, asked for by other means than the shell.
+/// The host with that name, looked up without the shell.
 pub fn host(bench: &Bench, name: &str) -> Result<Value> {
     let hosts = bench.caller.hosts()?;
     hosts.into_iter().find(|host| host["hypervisor_hostname"] == name).context("no such host")
 }
 
-/// Creating, listing, showing and changing.
+/// Creates, lists, shows and updates hosts.
 pub fn take_on(cases: &mut Cases, bench: &Bench) {
     let shell = &bench.shell;
     let [first, second, third] = MACHINES;
@@ -86,8 +86,8 @@ fn change(cases: &mut Cases, bench: &Bench) {
             shell.text("host-unset", &["--extra", "ssd", first])?;
             same(host(bench, first)?.get("ssd"), None::<&Value>)
         }),
-        // A defect of the client: the entry point names a class that does not exist. Should a later version fix
-        // it, this fails, and the check above is to be made with both.
+        // A defect of the client: the entry point names a class that doesn't exist. If a later version fixes
+        // it, this check fails; then use the check above for both clients.
         Kind::OpenStack => cases.check("w29_host_unset_is_missing_in_the_client", || {
             let ran = shell.run("host-unset", &["--extra", "ssd", first])?;
             same(ran.status(), 2)?;
@@ -99,7 +99,7 @@ fn change(cases: &mut Cases, bench: &Bench) {
     };
 }
 
-/// Properties.
+/// Lists, shows and sets properties of hosts.
 pub fn properties(cases: &mut Cases, bench: &Bench) {
     let shell = &bench.shell;
     cases.check("host-property-list has every name", || {
@@ -136,7 +136,7 @@ pub fn properties(cases: &mut Cases, bench: &Bench) {
     });
 }
 
-/// What is allocated, while a lease of one host is there.
+/// Lists and shows allocations while a lease of one host exists.
 pub fn allocations(cases: &mut Cases, bench: &Bench, lease: &Value) {
     let shell = &bench.shell;
     let reservation = &lease["reservations"][0]["id"];
@@ -170,7 +170,7 @@ pub fn allocations(cases: &mut Cases, bench: &Bench, lease: &Value) {
     });
 }
 
-/// Deleting.
+/// Deletes hosts.
 pub fn give_back(cases: &mut Cases, bench: &Bench) {
     let shell = &bench.shell;
     let [first, second, third] = MACHINES;

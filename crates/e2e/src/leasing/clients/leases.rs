@@ -13,10 +13,10 @@ use crate::leasing::date::Minute;
 use crate::leasing::fleet::{ADDRESSES, MACHINES, NETWORK};
 use crate::leasing::http::text;
 
-/// How long the service may take to do what it does in milliseconds.
+/// Maximum wait for a change that takes the service milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// All commands.
+/// Runs all commands on leases.
 pub fn run(cases: &mut Cases, bench: &Bench) {
     let running = starts(cases, bench);
     if let Some(running) = &running {
@@ -34,7 +34,7 @@ pub fn run(cases: &mut Cases, bench: &Bench) {
     deletes(cases, bench);
 }
 
-/// A lease that begins at once.
+/// A lease that starts now.
 fn starts(cases: &mut Cases, bench: &Bench) -> Option<Value> {
     let shell = &bench.shell;
     let created = cases.check("lease-create makes a lease of a certain host that begins at once", || {
@@ -47,7 +47,8 @@ fn starts(cases: &mut Cases, bench: &Bench) -> Option<Value> {
         is(&lease["reservations"][0], "max", 1)?;
         is(&lease["reservations"][0], "resource_type", "physical:host")?;
         let (start, end) = dates(&lease)?;
-        // The client asks for "now" until 24 hours after it was loaded, cut to minutes.
+        // The client sends "now" as the start, and as the end 24 hours after it was loaded, truncated to
+        // minutes.
         ensure!((start.plus(23 * 60)..=start.plus(24 * 60)).contains(&end), "not a day: {lease}");
         let [event, ..] = &lease["events"].as_array().context("no events")?[..] else {
             anyhow::bail!("no events: {lease}");
@@ -92,7 +93,7 @@ fn starts(cases: &mut Cases, bench: &Bench) -> Option<Value> {
     Some(created)
 }
 
-/// What can be reserved, as the clients write it.
+/// Reservations of each type, as the clients write them.
 fn types(cases: &mut Cases, bench: &Bench) {
     let shell = &bench.shell;
     let start = Minute::now().plus(3 * 24 * 60);
@@ -175,7 +176,6 @@ fn types(cases: &mut Cases, bench: &Bench) {
     );
 }
 
-/// Lists.
 fn lists(cases: &mut Cases, bench: &Bench) {
     let shell = &bench.shell;
     cases.check("lease-list has every lease, by name", || {
@@ -203,7 +203,7 @@ fn lists(cases: &mut Cases, bench: &Bench) {
     });
 }
 
-/// A lease that has not begun, made with the option that only one of the shells has.
+/// A lease that hasn't started, created with the option that only one of the shells has.
 fn coming(cases: &mut Cases, bench: &Bench) -> Option<String> {
     let shell = &bench.shell;
     let start = Minute::now().plus(5 * 24 * 60);
@@ -229,7 +229,7 @@ fn coming(cases: &mut Cases, bench: &Bench) -> Option<String> {
     })
 }
 
-/// Changes of a lease that has not begun.
+/// Changes to a lease that hasn't started.
 fn updates(cases: &mut Cases, bench: &Bench, id: &str) {
     let shell = &bench.shell;
     let update = |arguments: &[&str]| {
@@ -282,7 +282,7 @@ fn updates(cases: &mut Cases, bench: &Bench, id: &str) {
     });
 }
 
-/// What is refused, by the service and by the client.
+/// Requests that the service or the client rejects.
 fn refusals(cases: &mut Cases, bench: &Bench) {
     let shell = &bench.shell;
     let count = || bench.caller.leases().map(|leases| leases.len());
@@ -318,7 +318,7 @@ fn refusals(cases: &mut Cases, bench: &Bench) {
     });
 }
 
-/// The end of the lease that runs.
+/// Ends the running lease.
 fn ends(cases: &mut Cases, bench: &Bench, running: &Value) {
     let shell = &bench.shell;
     cases.check("a lease that is given the present as its end becomes TERMINATED", || {
@@ -338,7 +338,7 @@ fn ends(cases: &mut Cases, bench: &Bench, running: &Value) {
     });
 }
 
-/// Deleting by name and by identifier.
+/// Deletes leases by name and by identifier.
 fn deletes(cases: &mut Cases, bench: &Bench) {
     let shell = &bench.shell;
     cases.check("lease-delete takes a name or an identifier", || {
@@ -354,12 +354,13 @@ fn deletes(cases: &mut Cases, bench: &Bench) {
     });
 }
 
-/// Start and end.
+/// Start and end of a lease.
 fn dates(lease: &Value) -> Result<(Minute, Minute)> {
     Ok((Minute::read(text(lease, "start_date")?)?, Minute::read(text(lease, "end_date")?)?))
 }
 
-/// The present minute, not before that one, with time left in it for a command to be carried out.
+/// Waits for a minute not before `earliest` with at least ten seconds left, so that a command can complete
+/// within it.
 fn minute_with_room(earliest: Minute) -> Minute {
     while Minute::now() < earliest || Minute::seconds_left() < 10 {
         sleep(Duration::from_millis(200));

@@ -14,10 +14,9 @@ use super::values::same;
 use crate::leasing::fleet::MACHINES;
 use crate::leasing::http::Caller;
 
-/// Logs in at the address that is given, and writes what it lists as JSON.
+/// Logs in at the given URL, and prints the listed leases and hosts as JSON.
 const SCRIPT: &str = include_str!("../../../leasing/libcloud_lists.py");
 
-/// Runs the checks.
 pub fn run(ours: &Executable, python: &Python) -> Result<Tally> {
     let mut cases = Cases::new("clients, libcloud");
     let directory = tempfile::tempdir()?;

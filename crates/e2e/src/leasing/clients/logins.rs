@@ -1,4 +1,4 @@
-//! The ways in which the stock clients log in, beside not at all.
+//! Login methods of the stock clients, other than no login.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::values::{is, members, same};
 use crate::leasing::fleet::MACHINES;
 use crate::leasing::server::{Launch, Server};
 
-/// Known to everybody, and good for nothing but these tests.
+/// Public, so only usable in these tests.
 pub(super) const TOKEN: &str = "a-token-only-for-tests";
 pub const PASSWORD: &str = "only for tests";
 
@@ -34,7 +34,7 @@ password_hash = "$argon2id$v=19$m=19456,t=2,p=1$ON3Z1waznVoMNCbCMLocTg$mSfhD/K1v
 projects = { tests = ["admin"] }
 "#;
 
-/// A way to log in.
+/// A login method.
 #[derive(Clone, Copy, Debug)]
 enum Login {
     Token,
@@ -45,7 +45,7 @@ enum Login {
 impl Login {
     const ALL: [Self; 3] = [Self::Token, Self::Basic, Self::Keystone];
 
-    /// What clients call it.
+    /// The clients' name for the method (`--os-auth-type`).
     fn name(self) -> &'static str {
         match self {
             Self::Token => "admin_token",
@@ -54,7 +54,7 @@ impl Login {
         }
     }
 
-    /// The service's option, and the file that it names.
+    /// The service's authentication method, and the content of its file.
     fn served(self) -> (&'static str, &'static str) {
         match self {
             Self::Token => ("tokens", TOKENS),
@@ -63,7 +63,7 @@ impl Login {
         }
     }
 
-    /// The clients' options.
+    /// Options of the clients that log in with `secret`.
     fn options(self, server: &Server, secret: &str) -> Vec<String> {
         let endpoint = format!("{}/v1", server.url());
         let keystone = format!("{}/identity/v3", server.url());
@@ -98,7 +98,7 @@ impl Login {
     }
 }
 
-/// Each way with both shells.
+/// Tries each method with both shells.
 pub fn run(ours: &Executable, python: &Python) -> Result<Tally> {
     let mut cases = Cases::new("clients, logins");
     let homes = [tempfile::tempdir()?, tempfile::tempdir()?];
@@ -143,12 +143,13 @@ fn start(ours: &Executable, login: Login, directory: &Path) -> Result<Server> {
     Launch::new(ours, directory).with_auth(&format!("{method}:{}", file.display())).start()
 }
 
-/// A service that wants tokens, of which [`TOKEN`] is one.
+/// Starts a service that requires tokens and accepts [`TOKEN`].
 pub(super) fn with_tokens(ours: &Executable, directory: &Path) -> Result<Server> {
     start(ours, Login::Token, directory)
 }
 
-/// A service with a local Keystone, where `tester` has the password [`PASSWORD`], that takes [`TOKEN`] as well.
+/// Starts a service with a local Keystone, where `tester` has the password [`PASSWORD`]. It also accepts
+/// [`TOKEN`].
 pub fn with_keystone_and_tokens(ours: &Executable, directory: &Path) -> Result<Server> {
     let methods = [Login::Keystone, Login::Token].map(|login| {
         let (method, content) = login.served();
@@ -160,7 +161,7 @@ pub fn with_keystone_and_tokens(ours: &Executable, directory: &Path) -> Result<S
     Launch::new(ours, directory).with_auth(&methods).start()
 }
 
-/// A host and a lease come and go.
+/// Creates and deletes a host and a lease.
 fn works(shell: &Shell<'_>) -> Result<()> {
     shell.text("host-create", &[MACHINES[0]])?;
     let reservation = ["--start-date", "2040-01-01 00:00", "--end-date", "2040-01-02 00:00"];

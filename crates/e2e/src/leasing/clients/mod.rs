@@ -1,8 +1,8 @@
-//! The stock clients: every command of `blazar` and of `openstack reservation`, Apache Libcloud, and what clients that
-//! cannot be installed here rely on, against the service.
+//! The stock clients against the service: every command of `blazar` and of `openstack reservation`, Apache
+//! Libcloud, and the contracts of clients that can't be installed here.
 //!
-//! Each shell has a service of its own, so that they can run side by side. What a command did is looked up by
-//! other means than the shell.
+//! Each shell has its own service, so that they can run in parallel. The effect of a command is checked
+//! without the shell.
 
 mod addresses;
 mod contracts;
@@ -25,13 +25,12 @@ use self::shell::{Kind, Loaded, Shell};
 use super::http::Caller;
 use super::server::Launch;
 
-/// What the commands are tried on.
+/// A shell, and a client to check the effects of its commands.
 struct Bench<'a> {
     shell: Shell<'a>,
     caller: &'a Caller,
 }
 
-/// Runs the stage.
 pub fn run(ours: &Executable) -> Result<Tally> {
     let python = Python::ready()?;
     let mut tally = Tally::default();
@@ -57,7 +56,7 @@ pub fn run(ours: &Executable) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Every command of one shell.
+/// Runs every command of one shell.
 fn commands(kind: Kind, ours: &Executable, python: &Python) -> Result<Tally> {
     let directory = tempfile::tempdir()?;
     let server = Launch::new(ours, directory.path()).start()?;

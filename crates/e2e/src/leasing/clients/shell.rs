@@ -1,4 +1,4 @@
-//! The two stock shells. They have the same commands under different names.
+//! The two stock shells, which have the same commands under different names.
 
 use std::cell::RefCell;
 use std::fs;
@@ -10,23 +10,21 @@ use anyhow::{Context, Result, bail, ensure};
 use chores::python::Python;
 use serde_json::{Value, json};
 
-/// What loads a shell.
+/// Loads a shell and runs its commands.
 const SHELLS: &str = include_str!("../../../leasing/shells.py");
 
 /// A stock shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `blazar lease-create`
+    /// Commands such as `blazar lease-create`.
     Blazar,
-    /// `openstack reservation lease create`
+    /// Commands such as `openstack reservation lease create`.
     OpenStack,
 }
 
 impl Kind {
-    /// Both.
     pub const ALL: [Self; 2] = [Self::Blazar, Self::OpenStack];
 
-    /// The program.
     pub fn program(self) -> &'static str {
         match self {
             Self::Blazar => "blazar",
@@ -34,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// A command's words, from `blazar`'s name for it.
+    /// Words of a command, given `blazar`'s name for it.
     fn words(self, command: &str) -> Vec<String> {
         match self {
             Self::Blazar => vec![command.to_owned()],
@@ -47,7 +45,8 @@ impl Kind {
     }
 }
 
-/// A shell whose modules are loaded, which takes longest. Each command is a process of its own all the same.
+/// A shell whose modules are already loaded, since loading takes the most time. Each command still runs in
+/// its own process.
 #[derive(Debug)]
 pub struct Loaded {
     kind: Kind,
@@ -56,7 +55,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Loads a shell that finds nothing of the caller's settings.
+    /// Loads a shell in an environment without the caller's settings.
     pub fn new(kind: Kind, python: &Python, home: &Path) -> Result<Self> {
         let script = home.join("shells.py");
         fs::write(&script, SHELLS).with_context(|| format!("cannot write {}", script.display()))?;
@@ -67,7 +66,7 @@ impl Loaded {
         Ok(Self { kind, child, pipes: RefCell::new((pipes.0, BufReader::new(pipes.1))) })
     }
 
-    /// The shell, with options that log in.
+    /// The shell, with login options.
     pub fn with_login(&self, login: &[&str]) -> Shell<'_> {
         Shell { kind: self.kind, loaded: self, login: login.iter().map(|&word| word.to_owned()).collect() }
     }
@@ -86,22 +85,21 @@ impl Loaded {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        // It has nothing to finish.
+        // The process has nothing to finish.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A shell that is logged in.
+/// A shell with login options.
 #[derive(Clone, Debug)]
 pub struct Shell<'a> {
-    /// Which.
     pub kind: Kind,
     loaded: &'a Loaded,
     login: Vec<String>,
 }
 
-/// What a command left behind.
+/// Outcome of a command.
 #[derive(Clone, Debug)]
 pub struct Ran {
     line: String,
@@ -111,13 +109,13 @@ pub struct Ran {
 }
 
 impl Shell<'_> {
-    /// All words of a command, by `blazar`'s name for it.
+    /// All words of a command, including login options, given `blazar`'s name for it.
     pub fn words(&self, command: &str, arguments: &[&str]) -> Vec<String> {
         let arguments = arguments.iter().map(|&word| word.to_owned());
         self.login.iter().cloned().chain(self.kind.words(command)).chain(arguments).collect()
     }
 
-    /// Runs a command, by `blazar`'s name for it.
+    /// Runs a command, given `blazar`'s name for it.
     pub fn run(&self, command: &str, arguments: &[&str]) -> Result<Ran> {
         let words = self.kind.words(command).join(" ");
         let line = format!("{} {words} {}", self.kind.program(), arguments.join(" "));
@@ -125,22 +123,22 @@ impl Shell<'_> {
         Ok(Ran { line, ..ran })
     }
 
-    /// Runs a command that is to succeed; what it prints.
+    /// Runs a command that must succeed, and returns its output.
     pub fn text(&self, command: &str, arguments: &[&str]) -> Result<String> {
         let ran = self.run(command, arguments)?;
         ensure!(ran.status == 0, "{}", ran.described("succeed"));
         Ok(ran.stdout)
     }
 
-    /// The same with the output as JSON.
+    /// Runs a command that must succeed, and parses its output as JSON.
     pub fn json(&self, command: &str, arguments: &[&str]) -> Result<Value> {
         let text = self.text(command, &[arguments, &["-f", "json"]].concat())?;
-        // A sentence goes before the answer to a creation.
+        // The output of a creation starts with a sentence.
         let start = text.find(['{', '[']).with_context(|| format!("{command} prints no JSON: {text}"))?;
         serde_json::from_str(&text[start..]).with_context(|| format!("{command} prints no JSON: {text}"))
     }
 
-    /// The same for a list.
+    /// Runs a command that must succeed, and parses its output as a JSON array.
     pub fn list(&self, command: &str, arguments: &[&str]) -> Result<Vec<Value>> {
         match self.json(command, arguments)? {
             Value::Array(items) => Ok(items),
@@ -148,7 +146,7 @@ impl Shell<'_> {
         }
     }
 
-    /// Runs a command that is to fail, and to say that.
+    /// Runs a command that must fail, with an error that contains `with`.
     pub fn refused(&self, command: &str, arguments: &[&str], with: &str) -> Result<()> {
         let ran = self.run(command, arguments)?;
         ensure!(ran.status != 0, "{}", ran.described("fail"));
@@ -158,12 +156,11 @@ impl Shell<'_> {
 }
 
 impl Ran {
-    /// Exit status; of a signal, its negative number.
+    /// Exit status, or the negative number of the signal that ended the command.
     pub fn status(&self) -> i64 {
         self.status
     }
 
-    /// Standard error.
     pub fn stderr(&self) -> &str {
         &self.stderr
     }

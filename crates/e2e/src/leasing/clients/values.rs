@@ -1,35 +1,35 @@
-//! What is expected of values and tables, with a complaint that shows both sides.
+//! Assertions on values and tables, with errors that show both sides.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// A member is to be that.
+/// Checks a member of a JSON object.
 pub fn is(value: &Value, member: &str, wanted: impl Into<Value>) -> Result<()> {
     let wanted = wanted.into();
     ensure!(value[member] == wanted, "{member} is {} instead of {wanted}: {value}", value[member]);
     Ok(())
 }
 
-/// Something is to be that.
+/// Checks that two values are equal.
 #[expect(clippy::needless_pass_by_value, reason = "what is wanted is mostly written where it is given")]
 pub fn same<A: PartialEq<B> + std::fmt::Debug, B: std::fmt::Debug>(found: A, wanted: B) -> Result<()> {
     ensure!(found == wanted, "found {found:?} instead of {wanted:?}");
     Ok(())
 }
 
-/// The members of that name.
+/// The string member `name` of each item; "?" if it isn't a string.
 pub fn members<'a>(items: &'a [Value], name: &str) -> Vec<&'a str> {
     items.iter().map(|item| item[name].as_str().unwrap_or("?")).collect()
 }
 
-/// The titles of a table's columns.
+/// Column titles of a printed table.
 pub fn columns(table: &str) -> Result<Vec<&str>> {
     let titles =
         table.lines().find(|line| line.starts_with('|')).with_context(|| format!("no table: {table}"))?;
     Ok(titles.trim_matches('|').split('|').map(str::trim).collect())
 }
 
-/// What a table has below a title, by row.
+/// Cells of a column, by row.
 pub fn column<'a>(table: &'a str, title: &str) -> Result<Vec<&'a str>> {
     let at = columns(table)?.iter().position(|&found| found == title);
     let at = at.with_context(|| format!("no column {title}: {table}"))?;

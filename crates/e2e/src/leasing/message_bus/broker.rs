@@ -1,4 +1,4 @@
-//! RabbitMQ as a process of its own.
+//! A RabbitMQ process.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -13,19 +13,20 @@ use chores::run::output_of;
 
 use crate::leasing::server::free_address;
 
-/// A broker that takes no connection after that long does not start.
+/// Time until a new broker must accept connections.
 const START_LIMIT: Duration = Duration::from_mins(3);
 
-/// The user and the password that a new broker has.
+/// User and password of a new broker.
 pub const USER: &str = "guest:guest";
 
-/// A broker, which ends with its owner. What it keeps is there when it is started again.
+/// A broker. Dropping it kills the process; a restarted broker still has its data.
 pub struct Broker {
     directory: PathBuf,
-    /// Where AMQP is spoken, and AMQP over TLS.
+    /// Addresses for AMQP and for AMQP over TLS.
     plain: String,
     encrypted: String,
-    /// What brokers find each other by. Without one of its own, it would start one that outlives it.
+    /// Erlang's port mapper, which the broker registers with. Without this one, the broker would start one
+    /// that outlives it.
     epmd: Child,
     epmd_port: String,
     distribution_port: String,
@@ -33,8 +34,8 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// Starts one that keeps everything in that directory, and that shows the certificate in it: `certificate.pem` with
-    /// its `key.pem`.
+    /// Starts a broker that keeps its data in `directory`. Its TLS certificate is `certificate.pem` with
+    /// `key.pem` in that directory.
     pub fn start(directory: &Path) -> Result<Self> {
         let port =
             || Ok::<_, anyhow::Error>(free_address()?.rsplit(':').next().unwrap_or_default().to_owned());
@@ -53,17 +54,17 @@ impl Broker {
         Ok(broker)
     }
 
-    /// Where it listens: `HOST:PORT`.
+    /// Address for AMQP: `HOST:PORT`.
     pub fn address(&self) -> &str {
         &self.plain
     }
 
-    /// Where it speaks TLS.
+    /// Address for AMQP over TLS: `HOST:PORT`.
     pub fn encrypted(&self) -> &str {
         &self.encrypted
     }
 
-    /// Starts it, if it does not run, and returns when it can be connected to.
+    /// Starts the broker, which must not be running, and waits until it accepts connections.
     pub fn restart(&mut self) -> Result<()> {
         let at = |name: &str| self.directory.join(name);
         let configuration = format!(
@@ -104,7 +105,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Ends it as a power cut would.
+    /// Kills the broker, as a power cut would.
     pub fn kill(&mut self) -> Result<()> {
         let Some(mut server) = self.server.take() else { return Ok(()) };
         output_of(Command::new("kill").args(["-KILL", "--", &format!("-{}", server.id())]))?;
@@ -114,14 +115,14 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to do.
+        // Errors are ignored: the broker can have ended on its own.
         let _ = self.kill();
         let _ = self.epmd.kill();
         let _ = self.epmd.wait();
     }
 }
 
-/// The server itself: what Debian puts on the path changes the user first.
+/// Path of the server itself. The script that Debian has in the search path changes the user first.
 fn program() -> Result<PathBuf> {
     places::need_program("rabbitmq-server", "rabbitmq-server")?;
     let versions = fs::read_dir("/usr/lib/rabbitmq/lib").into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! A listener of oslo.messaging's, as OpenStack's services are.
+//! A listener that uses oslo.messaging, as OpenStack's services do.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,21 +13,20 @@ use serde_json::Value;
 
 use super::broker::USER;
 
-/// How long something is waited for that comes by itself. A listener that has lost its broker tries again after up to
-/// half a minute.
+/// Maximum wait for a notification. A listener that lost its broker reconnects after up to half a minute.
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What reads notifications.
+/// Script that reads notifications.
 const LISTEN: &str = include_str!("../../../leasing/listen.py");
 
-/// A process that reads notifications.
+/// A process that reads notifications. Dropping it kills the process.
 pub struct Listener {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Listener {
-    /// Reads what is published on `notifications` at the broker of that address.
+    /// Reads notifications of the topic `notifications` from the broker at `address`.
     pub fn start(directory: &Path, address: &str) -> Result<Self> {
         let script = directory.join("listen.py");
         fs::write(&script, LISTEN)?;
@@ -47,7 +46,7 @@ impl Listener {
         Ok(Self { child, lines })
     }
 
-    /// The next notification of that type; others are passed over.
+    /// Waits for the next notification of that type, and skips all others.
     pub fn next_of(&self, event_type: &str) -> Result<Value> {
         loop {
             let Ok(line) = self.lines.recv_timeout(PATIENCE) else {
@@ -63,7 +62,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to do.
+        // Errors are ignored: the listener can have ended on its own.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Notifications on a message bus: RabbitMQ, and the library that OpenStack's services read them with.
+//! Notifications on a message bus: RabbitMQ, read with the library that OpenStack's services use.
 
 mod broker;
 mod listener;
@@ -23,10 +23,9 @@ use super::date::Minute;
 use super::http::{Caller, text};
 use super::server::{Launch, Server, free_address};
 
-/// What asks the broker about a queue.
+/// Script that asks the broker about a queue.
 const QUEUE: &str = include_str!("../../../leasing/broker_queue.py");
 
-/// Runs the stage.
 pub fn run(ours: &Executable) -> Result<Tally> {
     let mut cases = Cases::new("message bus");
     let directory = tempfile::tempdir()?;
@@ -38,7 +37,7 @@ pub fn run(ours: &Executable) -> Result<Tally> {
     certificate(&of_broker)?;
     let mut broker = Broker::start(&of_broker)?;
     let listener = Listener::start(&of_broker, broker.address())?;
-    // The first of the brokers that are named is away.
+    // The first broker in the URL is down.
     let url = format!("rabbit://{USER}@{},{USER}@{}//", free_address()?, broker.address());
     let launch = on_bus(ours, &at("plain")?, &url)?;
     let server = launch.start()?;
@@ -90,7 +89,7 @@ pub fn run(ours: &Executable) -> Result<Tally> {
         for name in ["before", "then"] {
             let id = lease(server.caller(), name, 0)?;
             while listener.next_of("lease.event.start_lease")?["payload"]["lease_id"] != id.as_str() {}
-            // That it was made and that it has started, at least.
+            // At least the notifications of the lease's creation and of its start.
             until("the other queue has them", || Ok(queue(&of_broker, broker.address(), "count")? >= 2))?;
             queue(&of_broker, broker.address(), "delete")?;
         }
@@ -124,7 +123,7 @@ pub fn run(ours: &Executable) -> Result<Tally> {
     Ok(cases.tally())
 }
 
-/// A service that publishes there.
+/// A service that publishes to the broker at `url`.
 fn on_bus(ours: &Executable, directory: &Path, url: &str) -> Result<Launch> {
     let file = directory.join("bus.url");
     fs::write(&file, url)?;
@@ -135,7 +134,7 @@ fn path(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Makes a lease of so many hosts, which starts at once.
+/// Creates a lease that starts now. With 0 hosts, it has no reservations.
 fn lease(caller: &Caller, name: &str, hosts: usize) -> Result<String> {
     let mut lease = of_hosts("now", hosts, &Minute::now().plus(60).sent());
     lease["name"] = json!(name);
@@ -146,7 +145,7 @@ fn lease(caller: &Caller, name: &str, hosts: usize) -> Result<String> {
     Ok(text(&made["lease"], "id")?.to_owned())
 }
 
-/// How often the bus was told, with that outcome.
+/// Number of publications with that outcome.
 fn pushes(server: &Server, outcome: &str) -> Result<f64> {
     let labels = format!("{{listener=\"message_bus\",outcome=\"{outcome}\"}}");
     server.caller().figure(&format!("allot_notification_pushes_total{labels}"))
@@ -161,7 +160,8 @@ fn until(what: &str, mut is: impl FnMut() -> Result<bool>) -> Result<()> {
     Ok(())
 }
 
-/// Does that with the queue of the topic that nobody reads; says how many messages it has or had.
+/// Counts (`count`) or deletes (`delete`) the queue of the topic without a listener. Returns the number of
+/// its messages.
 fn queue(directory: &Path, address: &str, action: &str) -> Result<u64> {
     let script = directory.join("broker_queue.py");
     fs::write(&script, QUEUE)?;
@@ -170,7 +170,7 @@ fn queue(directory: &Path, address: &str, action: &str) -> Result<u64> {
     said.trim().parse().with_context(|| format!("no number of messages: {said}"))
 }
 
-/// A certificate that vouches for itself, and its key.
+/// Writes a self-signed certificate and its key.
 fn certificate(directory: &Path) -> Result<()> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     fs::write(directory.join("certificate.pem"), made.cert.pem())?;

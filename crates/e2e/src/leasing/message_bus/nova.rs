@@ -1,4 +1,4 @@
-//! What Nova's services publish: a look at the hosts that it is about follows at once.
+//! Notifications from Nova's services: the service observes the host concerned immediately.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -16,26 +16,26 @@ use super::{path, until};
 use crate::leasing::hooks::Hooks;
 use crate::leasing::server::{Launch, Server};
 
-/// What publishes as Nova does.
+/// Script that publishes as Nova does.
 const NOTIFY: &str = include_str!("../../../leasing/notify.py");
 
-/// Where Nova publishes them.
+/// Nova's topic.
 const TOPIC: &str = "versioned_notifications";
 
-/// What the log says once notifications are heard.
+/// Log line when the service has subscribed to notifications.
 const HEARS: &str = "hearing notifications of the cloud";
 
-/// What it says, each time, while they are not.
+/// Log line of each failed attempt to subscribe.
 const HEARS_NOT: &str = "notifications of the cloud not heard";
 
-/// Hosts are not looked at by themselves for as long as the stage takes.
+/// Observation interval, longer than the stage: hosts are only observed because of notifications.
 const ROUND: &str = "1h";
 
-/// In a directory that is empty.
+/// Runs the checks in an empty directory.
 pub fn heard(cases: &mut Cases, ours: &Executable, directory: &Path, broker: &mut Broker) -> Result<()> {
     let nova = Nova { directory, url: format!("rabbit://{USER}@{}//", broker.address()) };
     let hooks = Hooks::new(directory, 2)?;
-    // A host is broken for as long as there is such a file.
+    // A host is unhealthy as long as this file exists.
     let check = format!(
         "\n[hooks.check]\nexec = [\"sh\", \"-c\", \"test ! -e '{}'/$ALLOT_HOST.broken || echo '{{\\\"healthy\\\": false}}'\"]\n",
         directory.display()
@@ -45,7 +45,7 @@ pub fn heard(cases: &mut Cases, ours: &Executable, directory: &Path, broker: &mu
     fs::write(&file, &nova.url)?;
     let launch = Launch::new(ours, directory).with_hooks(&hooks).with(["--message-bus-url-file"]);
     let launch = launch.with([path(&file)]).with(["--message-bus-nova-topics", TOPIC]);
-    // Nothing is published: what nobody reads would pile up.
+    // The service publishes nothing: without a reader, messages would pile up.
     let launch = launch.with(["--message-bus-topics", "", "--limits-observe-interval", ROUND]);
     let server = launch.start()?;
     let hosts = server.caller().post("/v1/os-hosts", &serde_json::json!({"id": "1"}))?.expect(201)?;
@@ -70,7 +70,8 @@ pub fn heard(cases: &mut Cases, ours: &Executable, directory: &Path, broker: &mu
         broker.kill()?;
         until("the log says it", || Ok(launch.said().matches(HEARS_NOT).count() > before))?;
         broker.restart()?;
-        // What publishes gives up if the broker is not ready, and there is no exchange before that.
+        // Published repeatedly: the publisher gives up if the broker isn't ready, and the exchange only
+        // exists after a publication.
         until("it hears again", || {
             nova.says("service.update", "elsewhere")?;
             Ok(launch.said().matches(HEARS).count() > 1)
@@ -84,7 +85,7 @@ pub fn heard(cases: &mut Cases, ours: &Executable, directory: &Path, broker: &mu
     Ok(())
 }
 
-/// Who publishes.
+/// A publisher in place of Nova.
 struct Nova<'a> {
     directory: &'a Path,
     url: String,

@@ -1,8 +1,8 @@
-//! The machine's clock is set, forth and back, while the service runs.
+//! The machine's clock is set forward and back while the service runs.
 //!
-//! Only the process's view of it is: a library (`clock.c`) stands between it and the system, and reads how far the
-//! clock is off from a file. What measures time and not the date goes on as ever, as on a real machine: by it the
-//! service finds out that the clock was set, and changes nothing before an operator accepts that.
+//! Only the process sees the change: a preloaded library (`clock.c`) adds an offset, which it reads from a
+//! file. The monotonic clock isn't affected, as on a real machine. The service uses it to detect that the
+//! clock was set, and changes nothing until an operator accepts the new time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,9 @@ use crate::leasing::date::Minute;
 use crate::leasing::http::{Caller, text};
 use crate::leasing::server::Launch;
 
-/// The service looks at the clock at least every ten seconds while it waits.
+/// While it waits, the service checks the clock at least every ten seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs the checks.
 pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let library = library(directory.path())?;
@@ -53,7 +52,7 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
     });
     cases.check("a clock that is set back takes no lease its hosts", || {
         clock.set_and_accept(-60, caller)?;
-        // Something that is done by the clock as it is now shows that the service has seen it.
+        // When this lease becomes ACTIVE at the new time, the service has seen the change.
         let early = caller.post("/v1/leases", &of_nothing(base.plus(-50), base.plus(-40)))?.expect(201)?;
         is_still(caller, &first, "ACTIVE")?;
         is_still(caller, &second, "PENDING")?;
@@ -76,19 +75,19 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
     Ok(())
 }
 
-/// How far the clock is off.
+/// The file with the clock's offset.
 struct Clock(PathBuf);
 
 impl Clock {
-    /// Sets it to so many minutes from the true time.
+    /// Sets the offset from the true time.
     fn set(&self, minutes: i64) -> Result<()> {
-        // Exchanged at once: a file that is only half written would be read as another time.
+        // Replaced atomically: a partial file would be read as a different offset.
         let written = self.0.with_extension("new");
         fs::write(&written, format!("{:+}\n", minutes * 60)).context("cannot set the clock")?;
         fs::rename(&written, &self.0).context("cannot set the clock")
     }
 
-    /// The same, and an operator says that it is right so.
+    /// Sets the offset, and has an operator accept it.
     fn set_and_accept(&self, minutes: i64, caller: &Caller) -> Result<()> {
         self.set(minutes)?;
         caller.post("/v1/drift/accept-clock", &json!({}))?.expect(200).map(drop)
@@ -112,7 +111,7 @@ fn is_still(caller: &Caller, id: &str, status: &str) -> Result<()> {
     Ok(())
 }
 
-/// Builds the library that stands between the process and the clock, with the compiler that Rust links with.
+/// Builds the preloaded library with the compiler that Rust links with.
 fn library(directory: &Path) -> Result<PathBuf> {
     let (source, library) = (directory.join("clock.c"), directory.join("clock.so"));
     fs::write(&source, include_str!("clock.c")).context("cannot write the library's source")?;

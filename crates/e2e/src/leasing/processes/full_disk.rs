@@ -1,7 +1,8 @@
-//! A disk without room: clients are told, nothing that was acknowledged is lost, and with room it goes on.
+//! A full disk: clients get errors, acknowledged leases survive, and the service continues once there is
+//! space.
 //!
-//! Where a file system of its own can be mounted (as root, or in a name space), that is filled. Elsewhere the
-//! process may only write files up to a size.
+//! If a file system can be mounted (as root, or in a namespace), the tests fill that one. Otherwise they
+//! limit the size of the process's files.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -21,18 +22,17 @@ use crate::leasing::date::Minute;
 use crate::leasing::http::Caller;
 use crate::leasing::server::{Launch, Server};
 
-/// How large the file system is.
+/// Size of the file system.
 const DISK_MIB: u32 = 16;
-/// What is left of it where there is little room: some commits fit into it.
+/// Free space of a nearly full file system, enough for some commits.
 const LITTLE_KIB: u64 = 512;
-/// How large a file may become where none can be mounted.
+/// Maximum file size where no file system can be mounted.
 const FILE_KIB: u64 = 2048;
-/// Leases that certainly do not fit into what is left.
+/// Number of leases that is certain to exceed the remaining space.
 const MOST_LEASES: usize = 20_000;
-/// How long the service may take to notice that there is room.
+/// Time until the service must notice free space.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Runs the checks.
 pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let disk = Disk::new(&directory.path().join("disk"))?;
@@ -82,7 +82,7 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
     Ok(())
 }
 
-/// Waits until `/readyz` answers with this status. An answer is reused for a second.
+/// Waits until `/readyz` answers with this status. The service reuses an answer for a second.
 fn readiness_becomes(server: &Server, status: u16) -> Result<()> {
     let started = Instant::now();
     loop {
@@ -95,7 +95,7 @@ fn readiness_becomes(server: &Server, status: u16) -> Result<()> {
     }
 }
 
-/// Asks for leases until one is refused for want of room.
+/// Creates leases until one fails for lack of space.
 fn fill_with_leases(caller: &Caller, acknowledged: &mut Acknowledged) -> Result<()> {
     for number in 0..MOST_LEASES {
         let answer = acknowledged.created(caller.post("/v1/leases", &far_away(number)))?;
@@ -111,7 +111,7 @@ fn fill_with_leases(caller: &Caller, acknowledged: &mut Acknowledged) -> Result<
     bail!("{MOST_LEASES} leases were accepted without room for them")
 }
 
-/// A lease of nothing, which needs room all the same.
+/// A lease without reservations, which still takes space.
 fn far_away(number: usize) -> serde_json::Value {
     let start = Minute::now().plus(60 * 24 * 100 + number as i64);
     let mut lease = of_hosts(&start.sent(), 1, &start.plus(1).sent());
@@ -119,10 +119,10 @@ fn far_away(number: usize) -> serde_json::Value {
     lease
 }
 
-/// How room is taken away.
+/// Means of limiting the space.
 #[derive(Debug)]
 enum Disk {
-    /// A file system in memory, mounted on the directory in a name space that this process keeps.
+    /// A tmpfs, mounted on the directory in a namespace that this process keeps alive.
     Mounted(PathBuf, Child),
     /// A limit on the size of files.
     Limited(PathBuf),
@@ -150,7 +150,7 @@ impl Disk {
         format!("sqlite://{}", directory.join("allot.db").display())
     }
 
-    /// What the service is started through.
+    /// Command prefix to start the service with.
     fn words(&self) -> Vec<String> {
         match self {
             Self::Mounted(_, keeper) => {
@@ -159,12 +159,12 @@ impl Disk {
                     ["nsenter", "--preserve-credentials", "--user", "--mount", "--target", &target, "--"];
                 words.map(str::to_owned).into()
             }
-            // The signal of the limit is ignored, so that writing fails instead.
+            // Ignores the limit's signal, so that writes fail instead.
             Self::Limited(_) => ["sh", "-c", "trap '' XFSZ; exec \"$@\"", "sh"].map(str::to_owned).into(),
         }
     }
 
-    /// Leaves no room, or little.
+    /// Leaves no space, or little where file sizes are limited.
     fn fill(&self, server: &Server) -> Result<()> {
         let Some(ballast) = self.ballast()? else {
             return limit(server, &(FILE_KIB * 1024).to_string());
@@ -176,7 +176,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Takes a little of what fills a file system of its own away.
+    /// Frees [`LITTLE_KIB`] of a mounted file system.
     fn make_little_room(&self) -> Result<()> {
         let Some(ballast) = self.ballast()? else { return Ok(()) };
         let file = File::options().write(true).open(&ballast)?;
@@ -191,7 +191,8 @@ impl Disk {
         }
     }
 
-    /// A file that takes the room, in the name space's own view of the directory.
+    /// Path of the file that fills the mounted file system, seen through the namespace. `None` if file sizes
+    /// are limited instead.
     fn ballast(&self) -> Result<Option<PathBuf>> {
         let Self::Mounted(directory, keeper) = self else { return Ok(None) };
         let inside = directory.strip_prefix("/").context("the temporary directory has no absolute path")?;
@@ -202,14 +203,14 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         if let Self::Mounted(_, keeper) = self {
-            // The file system goes with the last process of the name space.
+            // The file system is removed with the last process of the namespace.
             let _ = keeper.kill();
             let _ = keeper.wait();
         }
     }
 }
 
-/// Mounts a file system in a new name space; none if that is not allowed here.
+/// Mounts a file system in a new namespace. `None` if that isn't allowed here.
 fn mount(directory: &Path) -> Result<Option<Child>> {
     if !places::has_program("unshare") || !places::has_program("nsenter") {
         return Ok(None);
@@ -231,7 +232,7 @@ fn mount(directory: &Path) -> Result<Option<Child>> {
     Ok(None)
 }
 
-/// Limits the size of files that the service writes. Only the soft limit, so that it can be lifted.
+/// Limits the size of files that the service writes. Only the soft limit is set, so that it can be lifted.
 fn limit(server: &Server, bytes: &str) -> Result<()> {
     let process = server.process().to_string();
     output_of(Command::new("prlimit").args(["--pid", &process, &format!("--fsize={bytes}:")])).map(drop)

@@ -1,4 +1,4 @@
-//! `kill -9` in the middle of hand-overs (Blazar's defect W4).
+//! `kill -9` during handovers (Blazar's defect W4).
 
 use std::path::Path;
 use std::thread;
@@ -15,15 +15,14 @@ use crate::leasing::http::Caller;
 use crate::leasing::overlap::no_overlap;
 use crate::leasing::server::{Launch, Server};
 
-/// How often it is killed.
+/// Number of kills.
 const KILLS: usize = 8;
-/// Machines, of which some are always changing hands.
+/// Number of hosts. Some are being handed over at any time.
 const HOSTS: usize = 12;
-/// It is killed within that time of the last request, in milliseconds: hand-overs take as long.
+/// Maximum time from the last request to the kill, in milliseconds. Handovers take about as long.
 const WITHIN_MILLIS: i64 = 600;
 const SEED: u64 = 4;
 
-/// Runs the checks.
 pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let launch = launch(ours, directory.path());
@@ -63,7 +62,7 @@ fn launch(ours: &Executable, directory: &Path) -> Launch {
     Launch::new(ours, directory).with_machines(HOSTS).with_lifelike_machines()
 }
 
-/// Leases come and go; somebody still asks for more while the process is killed; it is started again.
+/// Ends and creates leases, kills the service while a client is still requesting more, and starts it again.
 fn round(
     launch: &Launch,
     server: Server,
@@ -80,7 +79,7 @@ fn round(
     }
     for _ in 0..random.between(2, 4) {
         let hosts = 1 + random.below(3);
-        // Refused if there is not enough; that is an answer, too.
+        // Can be refused because of a shortage, which is an answer too.
         acknowledged.create(caller, hosts)?;
     }
     let pause = Duration::from_millis(random.between(0, WITHIN_MILLIS) as u64);
@@ -95,7 +94,7 @@ fn round(
     launch.start()
 }
 
-/// A client that asks for one host after the other, for as long as there are answers.
+/// Requests leases of one host until a request gets no answer, and returns all answers.
 fn asked_until_it_is_gone(url: &str) -> Result<Vec<crate::leasing::http::Answer>> {
     let caller = Caller::new(url)?;
     let mut acknowledged = Acknowledged::default();

@@ -1,8 +1,8 @@
-//! The service as a process that is killed, has no room to write, and whose clock is set; and that has preemptible
-//! instances leave.
+//! The service as a process: it is killed, runs out of disk space, and its clock is set. It also preempts
+//! instances.
 //!
-//! When a process is killed is left to chance within a round, as power cuts are. What was acknowledged is there
-//! afterwards in every run.
+//! Within a round, the moment of a kill is random, as with power cuts. Acknowledged changes must survive in
+//! every run.
 
 mod clock;
 mod full_disk;
@@ -14,7 +14,6 @@ use chores::cases::Cases;
 use chores::run::Executable;
 use chores::tally::Tally;
 
-/// Runs the stage.
 pub fn run(ours: &Executable) -> Result<Tally> {
     let mut cases = Cases::new("processes");
     kills::run(&mut cases, ours)?;

@@ -1,5 +1,6 @@
-//! Blazar's specification of preemptible instances asks for this scenario (PRE-14): they are started, a lease of
-//! their hosts starts, they have gone with notice by then, and instances of the lease run on its hosts.
+//! The scenario that Blazar's specification of preemptible instances asks for (PRE-14): instances are
+//! started, a lease of their hosts starts, they have been preempted with notice by then, and instances of the
+//! lease run on its hosts.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -14,14 +15,13 @@ use crate::leasing::date::Minute;
 use crate::leasing::http::{Caller, list, text};
 use crate::leasing::server::Launch;
 
-/// Longer than until the next full minute but one.
+/// Longer than two minutes: a lease can start with the second full minute from now.
 const PATIENCE: Duration = Duration::from_secs(150);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
-/// So many hosts, and so many instances on each.
+/// Number of hosts, and number of preemptible instances.
 const HOSTS: usize = 2;
 const INSTANCES: usize = 4;
 
-/// Runs the scenario.
 pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let launch = Launch::new(ours, directory.path())
@@ -45,7 +45,7 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
         })
     });
     cases.check("pre_14_they_are_gone_with_notice_when_a_lease_of_their_hosts_starts", || {
-        // Not so soon that they would not have their time to leave.
+        // At least 20 seconds ahead, so that the instances have time to leave.
         let start = Minute::begins_in(20);
         let made = caller.post("/v1/leases", &of_hosts(&start.sent(), HOSTS, &start.plus(60).sent()))?;
         let made = made.expect(201)?["lease"].take();
@@ -56,7 +56,7 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
         })?;
         let active = caller.until_lease_is(&id, "ACTIVE", PATIENCE)?;
         ensure!(active["events"][0]["status"] == "DONE", "{}", active["events"]);
-        // Records go once it is certain that no guest has moved elsewhere.
+        // Records are deleted once it's certain that no instance has moved elsewhere.
         until("nobody is left", || Ok(instances(caller)?.is_empty()))?;
         let told = list(caller.get("/v1/notifications?limit=1000")?.expect(200)?, "notifications")?;
         for event in ["instance.departure.planned", "instance.preempted"] {

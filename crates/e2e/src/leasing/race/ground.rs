@@ -1,4 +1,4 @@
-//! Where races are run, and what is sent there.
+//! The services under test, and the requests of races.
 
 use anyhow::{Context, Result};
 use futures::future::join_all;
@@ -9,22 +9,22 @@ use crate::leasing::date::Minute;
 use crate::leasing::fleet::{ADDRESSES, NETWORK};
 use crate::leasing::http::{Answer, Caller, Http, LIMIT, text};
 
-/// Requests of a race.
+/// Number of concurrent requests in a race.
 pub const RUNNERS: usize = 12;
-/// A window lies so far in the future that no lease of a race begins, in days.
+/// Days until the leases of a race start: far enough that none does.
 pub const DAYS_AHEAD: i64 = 30;
 pub const DAY: i64 = 24 * 60;
 
-/// Where races are run: services that share a database.
+/// Services that share a database.
 pub struct Ground {
-    /// A client of the first, for what is not raced for.
+    /// A client of the first service, for requests that aren't part of a race.
     pub caller: Caller,
-    /// Clients of each, for what is.
+    /// A client of each service, for the race.
     pub services: Vec<Http>,
 }
 
 impl Ground {
-    /// With the machines taken on already.
+    /// Registers the floating IPs. The machines must already be registered as hosts.
     pub fn new(urls: &[String]) -> Result<Self> {
         let caller = Caller::new(urls.first().context("no service")?)?;
         for address in ADDRESSES {
@@ -35,7 +35,8 @@ impl Ground {
         Ok(Self { caller, services })
     }
 
-    /// Sends everything at once, spread over the services. Answers are in the order of the requests.
+    /// Sends all requests concurrently, distributed over the services. Answers are in the order of the
+    /// requests.
     pub fn together(&self, requests: &[(Method, String, Option<Value>)]) -> Result<Vec<Answer>> {
         let sent = requests.iter().enumerate().map(|(number, (method, path, body))| {
             self.services[number % self.services.len()].send(method.clone(), path, body.as_ref())

@@ -1,7 +1,7 @@
-//! Races: many requests at the same moment for what only some of them can have (Blazar's defects W1, W2, W18), to
-//! one service on SQLite, and spread over three on PostgreSQL.
+//! Races: concurrent requests that can't all succeed (Blazar's defects W1, W2, W18), against one service on
+//! SQLite and against three on PostgreSQL.
 //!
-//! Which request wins is left to chance, and so differs from run to run. What holds afterwards does not.
+//! The winners are random and differ between runs. The invariants checked afterward don't.
 
 mod ground;
 mod scramble;
@@ -19,7 +19,7 @@ use super::fleet::MACHINES;
 use super::replicas::Cluster;
 use super::server::Launch;
 
-/// Runs so many rounds of each race on services of its own.
+/// Starts services and runs each race `rounds` times.
 pub fn run(ours: &Executable, seed: u64, rounds: usize) -> Result<Tally> {
     let directory = tempfile::tempdir()?;
     let server = Launch::new(ours, directory.path()).start()?;

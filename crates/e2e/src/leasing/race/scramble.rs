@@ -1,4 +1,4 @@
-//! Leases that are changed side by side, and what must hold of leases at any time.
+//! Concurrent changes to leases, and the invariants that must hold after them.
 
 use anyhow::{Context, Result, ensure};
 use chores::random::Random;
@@ -12,7 +12,7 @@ use crate::leasing::fleet::MACHINES;
 use crate::leasing::http::text;
 use crate::leasing::overlap::no_overlap;
 
-/// Leases are made, moved and deleted side by side. What is there afterwards fits together.
+/// Creates, moves and deletes leases concurrently, and checks that the result is consistent.
 pub fn scramble(ground: &Ground, random: &mut Random) -> Result<()> {
     let caller = &ground.caller;
     let base = Minute::now().plus(DAYS_AHEAD * DAY);
@@ -45,7 +45,7 @@ pub fn scramble(ground: &Ground, random: &mut Random) -> Result<()> {
     ground.clear()
 }
 
-/// Start, then what is before the end, then the end.
+/// Checks the order of a lease's events: start, before-end action, end.
 fn events_in_order(lease: &Value) -> Result<()> {
     let time = |kind: &str| {
         let mut events = lease["events"].as_array().into_iter().flatten();

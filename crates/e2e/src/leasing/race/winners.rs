@@ -1,4 +1,4 @@
-//! Races of which it is known how many win.
+//! Races with a known number of winners.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::leasing::fleet::{ADDRESSES, MACHINES, NETWORK};
 use crate::leasing::http::{Answer, Caller, list, text};
 use crate::leasing::overlap::no_overlap;
 
-/// Clients that want something of the same at the same time.
+/// Clients that compete for the same resources at the same time.
 pub struct Race {
     what: &'static str,
-    /// What they want; one after the other if it is not the same for all.
+    /// Reservations to request. Clients take them in turn if there are several.
     wanted: Vec<Value>,
     winners: usize,
 }
 
-/// All races. Of machines and addresses there are as many.
+/// All races. The numbers of machines and of addresses are equal.
 pub fn all(caller: &Caller) -> Result<Vec<Race>> {
     let number = MACHINES.len();
-    // An instance as large as the host.
+    // An instance as large as a host.
     let vcpus = caller.hosts()?.iter().filter_map(|host| host["vcpus"].as_u64()).min().context("no hosts")?;
     let room = |amount: usize| {
         json!({"resource_type": "virtual:instance", "vcpus": vcpus, "memory_mb": 256, "disk_gb": 0,
@@ -51,7 +51,7 @@ impl Race {
         format!("w1_of_{RUNNERS}_requests_for {}, {} are accepted", self.what, self.winners)
     }
 
-    /// As many get it as there is for; the others are told that there is not enough.
+    /// Checks the number of accepted requests, and that all others are refused because of a shortage.
     pub fn run(&self, ground: &Ground) -> Result<()> {
         let start = Minute::now().plus(DAYS_AHEAD * DAY);
         let request = |runner: usize| {
@@ -72,7 +72,7 @@ impl Race {
     }
 }
 
-/// What was answered, and how often.
+/// Summary of the answers, with the count of each.
 fn said(answers: &[Answer]) -> String {
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
     for answer in answers {
@@ -84,18 +84,18 @@ fn said(answers: &[Answer]) -> String {
     said.join("; ")
 }
 
-/// How many leases each service shows.
+/// Number of leases that each service shows.
 fn leases_at_each(ground: &Ground) -> Result<Vec<usize>> {
     let list_leases = (Method::GET, "/v1/leases".to_owned(), None);
     let answers = ground.together(&vec![list_leases; ground.services.len()])?;
     answers.into_iter().map(|answer| Ok(list(answer.expect(200)?, "leases")?.len())).collect()
 }
 
-/// A lease has all hosts but one for a day. At the same moment some want it to last for another day, some want as
-/// many hosts for that day, and some want the host that it has not to be removed.
+/// A lease holds all hosts but one for a day. Concurrently, some requests extend it by a day, some lease as
+/// many hosts for that second day, and some delete the host that it doesn't hold.
 ///
-/// Either it is extended or one of the others is accepted, since there are not hosts enough for both; and either
-/// somebody has the last host or it is gone.
+/// Either the extension or one of the new leases is accepted, since there aren't enough hosts for both. And
+/// the last host is either leased or deleted.
 pub fn extended_created_or_removed(ground: &Ground) -> Result<()> {
     let checked = extended_created_or_removed_once(ground);
     ground.clear()?;
@@ -121,7 +121,7 @@ fn extended_created_or_removed_once(ground: &Ground) -> Result<()> {
         1 => create(&format!("runner {runner}"), tomorrow, after, &whole_hosts(wanted, wanted)),
         _ => (Method::DELETE, format!("/v1/os-hosts/{free}"), None),
     };
-    // Not in the order of the services, or each kind would have one of its own.
+    // Shuffled: in the order of the services, each kind of request would go to one service only.
     let order: Vec<usize> = (0..RUNNERS).map(|place| place / 4 + place % 4 * 3).collect();
     let answers = ground.together(&order.iter().map(|runner| request(*runner)).collect::<Vec<_>>())?;
     let succeeded = |kind: usize| {
@@ -131,7 +131,7 @@ fn extended_created_or_removed_once(ground: &Ground) -> Result<()> {
     let (extended, created, removed) = (succeeded(0), succeeded(1), succeeded(2));
     let said =
         || format!("{extended} extensions, {created} leases and {removed} removals: {}", said(&answers));
-    // The same extension once more changes nothing, and so is accepted.
+    // Repeating an extension changes nothing, so it is accepted too.
     ensure!(extended == 0 || extended == RUNNERS / 3, "{}", said());
     ensure!(created + usize::from(extended > 0) == 1, "{}", said());
     let there = caller.hosts()?.iter().any(|host| host["id"] == free.as_str());
@@ -146,7 +146,7 @@ fn extended_created_or_removed_once(ground: &Ground) -> Result<()> {
     no_overlap(caller)
 }
 
-/// Identifiers of hosts that no lease has.
+/// Identifiers of hosts without an allocation.
 fn unallocated(caller: &Caller) -> Result<Vec<String>> {
     let allocations = list(caller.get("/v1/os-hosts/allocations")?.expect(200)?, "allocations")?;
     let taken = |host: &Value| {

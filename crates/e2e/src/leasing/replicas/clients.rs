@@ -1,4 +1,4 @@
-//! Clients that make, extend, end and delete leases all the time, and remember what they were told.
+//! Clients that continuously create, extend, end and delete leases, and remember the answers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::leasing::acknowledged::Acknowledged;
 use crate::leasing::date::Minute;
 use crate::leasing::http::{Answer, Caller, text};
 
-/// How many there are.
+/// Number of clients.
 const CLIENTS: u64 = 5;
-/// No client has more leases than that.
+/// Maximum number of leases per client.
 const MOST_LEASES: usize = 3;
-/// How long an answer is waited for.
+/// Request timeout.
 const ANSWER_LIMIT: Duration = Duration::from_secs(8);
-/// Pauses between two requests of a client, in milliseconds.
+/// Pause between two requests of a client, in milliseconds.
 const PAUSE_MILLIS: (i64, i64) = (40, 200);
-/// Leases that begin with the next minute are asked for within that many seconds of it.
+/// Leases that start with the next minute are requested in the last seconds before it.
 const SOON_SECONDS: i64 = 15;
 
-/// The clients at work.
+/// The running clients.
 #[derive(Debug)]
 pub struct Clients {
     over: Arc<AtomicBool>,
@@ -32,7 +32,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// They begin. Each draws what it does from a seed, and whom it asks as well.
+    /// Starts the clients. Each chooses its requests, and the services it sends them to, by its seed.
     pub fn start(urls: &[String], seed: u64) -> Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
@@ -52,7 +52,7 @@ impl Clients {
         Ok(Self { over, threads })
     }
 
-    /// They end, and say what they know.
+    /// Stops the clients, and returns their knowledge.
     pub fn stop(mut self) -> Result<Acknowledged> {
         self.over.store(true, Ordering::SeqCst);
         let mut all = Acknowledged::default();
@@ -71,12 +71,12 @@ impl Drop for Clients {
 
 #[derive(Debug)]
 struct Client {
-    /// What its leases are called.
+    /// Name of its leases.
     name: String,
     callers: Vec<Caller>,
     random: Random,
     acknowledged: Acknowledged,
-    /// Leases that were to begin later when they were made. Who ends one before that is refused.
+    /// Leases created with a later start. Ending one before its start would be refused.
     later: BTreeSet<String>,
 }
 
@@ -89,8 +89,8 @@ impl Client {
         Ok(self.acknowledged)
     }
 
-    /// Asks for something. To be refused, or not to be answered, is nothing special here; to be refused what must
-    /// be possible is.
+    /// Sends a random request. A shortage or a missing answer is expected here; the refusal of a request that
+    /// must be possible is an error.
     fn request(&mut self) -> Result<()> {
         let caller = self.random.one_of(&self.callers);
         let running = self.acknowledged.running();
@@ -98,7 +98,7 @@ impl Client {
             let soon = Minute::seconds_left() <= SOON_SECONDS && self.random.chance(50);
             let start = if soon { Minute::now().plus(1).sent() } else { "now".to_owned() };
             let hosts = 1 + self.random.below(2);
-            // Without an answer nobody knows whether it is there.
+            // Without an answer, it's unknown whether the lease exists.
             match self.acknowledged.create_named(caller, &self.name, &start, hosts) {
                 Ok(Answer { status: 201, body }) if soon => {
                     self.later.insert(text(&body["lease"], "id")?.to_owned());

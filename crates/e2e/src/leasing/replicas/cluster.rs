@@ -1,4 +1,5 @@
-//! Several services on one PostgreSQL, each with a line of its own to it, and machines that all of them hand over.
+//! Several services on one PostgreSQL, each connected through its own proxy, and hosts that all of them hand
+//! over.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,18 +15,18 @@ use crate::leasing::hooks::{Hooks, machine};
 use crate::leasing::http::Caller;
 use crate::leasing::server::{Launch, Server, free_address};
 
-/// What services are called.
+/// Names of the services.
 pub const NAMES: [&str; 3] = ["one", "two", "three"];
-/// A step that a service left undone is another's after that long.
+/// Time after which another service can claim a step that a service left undone.
 pub const STEP_TIME: Duration = Duration::from_secs(8);
-/// A service that is well again serves within that time, however busy the machine is.
+/// Time until a recovered service must serve, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// What leases of nothing are called, which are made to see whether a service works.
+/// Name of leases without reservations that test whether a service works.
 const PROBE: &str = "to see whether it works";
-/// How long one answer is waited for meanwhile; then the service is asked again.
+/// Timeout of a request while waiting for a service to work. It is repeated after that.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
-/// The services, and what they share.
+/// The services, with their shared database and hosts.
 #[derive(Debug)]
 pub struct Cluster {
     pub replicas: Vec<Replica>,
@@ -34,27 +35,27 @@ pub struct Cluster {
     _directory: TempDir,
 }
 
-/// A service.
+/// One of the services.
 #[derive(Debug)]
 pub struct Replica {
     pub name: &'static str,
-    /// Its address, without the `/v1`. It stays the same when the service is started again.
+    /// URL without `/v1`. It survives restarts.
     pub url: String,
-    /// Its line to the database.
+    /// Its connection to the database.
     pub proxy: Proxy,
     launch: Launch,
     server: Option<Server>,
 }
 
 impl Cluster {
-    /// Starts everything, and takes so many machines on.
+    /// Starts the database and all services, and registers `machines` hosts.
     pub fn start(ours: &Executable, machines: usize) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let hooks = Hooks::new(directory.path(), machines)?;
         let postgres = ScratchPostgres::start().map_err(|error| anyhow!(error))?;
         postgres.run("CREATE DATABASE allot").map_err(|error| anyhow!(error))?;
         let replica = |name| Replica::start(name, ours, directory.path(), &hooks, &postgres);
-        // One after the other: the first makes the schema.
+        // One after another: the first creates the schema.
         let replicas = NAMES.into_iter().map(replica).collect::<Result<Vec<_>>>()?;
         let cluster = Self { replicas, hooks, postgres, _directory: directory };
         for id in 1..=machines {
@@ -63,28 +64,29 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// A client of one of the services.
+    /// Client of the service with that number, modulo their count.
     pub fn caller(&self, number: usize) -> Result<&Caller> {
         let replica = &self.replicas[number % self.replicas.len()];
         Ok(replica.server.as_ref().with_context(|| format!("{} does not run", replica.name))?.caller())
     }
 
-    /// Addresses of the services.
+    /// URLs of the services.
     pub fn urls(&self) -> Vec<String> {
         self.replicas.iter().map(|replica| replica.url.clone()).collect()
     }
 
-    /// Waits until every service can change something.
+    /// Waits until every service can make changes.
     pub fn until_all_work(&self) -> Result<()> {
         self.replicas.iter().try_for_each(Replica::until_it_works)
     }
 
-    /// Nobody is told of leases whose making was not answered, so they are deleted before leases are judged.
+    /// Deletes all probes. Those whose creation wasn't answered are unknown to clients, and must be gone
+    /// before leases are checked.
     pub fn delete_probes(&self) -> Result<()> {
         delete_probes(self.caller(0)?)
     }
 
-    /// What the services said last, for a complaint.
+    /// Last log lines of the services, for error messages.
     pub fn last_lines(&self) -> String {
         let servers =
             self.replicas.iter().filter_map(|replica| Some((replica.name, replica.server.as_ref()?)));
@@ -115,12 +117,12 @@ impl Replica {
         Ok(Self { name, url: format!("http://{listen}"), proxy, launch, server })
     }
 
-    /// Ends it as a power cut would.
+    /// Kills the service, as a power cut would.
     pub fn kill(&mut self) -> Result<()> {
         self.server.take().map_or(Ok(()), Server::kill)
     }
 
-    /// Tells it to stop, and waits until it has done so, and well.
+    /// Stops the service, which must exit successfully.
     pub fn stop(&mut self) -> Result<()> {
         let server = self.server.take().with_context(|| format!("{} does not run", self.name))?;
         let status = server.stop()?;
@@ -128,14 +130,14 @@ impl Replica {
         Ok(())
     }
 
-    /// How many steps it has given up because its claim of them was over, since it was first started. What it
-    /// had called for them it killed.
+    /// Number of steps that the service has given up since its first start because its claim had expired. It
+    /// kills the hooks of such steps.
     pub fn steps_given_up(&self) -> usize {
         let said = self.launch.said();
         ["no answer in time", "claim lost, step given up"].iter().map(|why| said.matches(why).count()).sum()
     }
 
-    /// Starts it again, unless it runs.
+    /// Starts the service unless it is running.
     pub fn start_again(&mut self) -> Result<()> {
         if self.server.is_none() {
             self.server = Some(self.launch.start()?);
@@ -143,7 +145,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Waits until it can change something: a lease of nothing is made and deleted.
+    /// Waits until the service can make changes, by creating and deleting a probe.
     fn until_it_works(&self) -> Result<()> {
         let caller = Caller::impatient(&self.url, ANSWER_LIMIT)?;
         let started = Instant::now();
@@ -161,18 +163,18 @@ impl Replica {
     }
 }
 
-/// Deletes leases of nothing that were made to see whether a service works, also those whose making was not answered.
+/// Deletes all probes, including those whose creation wasn't answered.
 fn delete_probes(caller: &Caller) -> Result<()> {
     for lease in caller.leases()?.iter().filter(|lease| lease["name"] == PROBE) {
         let id = lease["id"].as_str().context("no id")?;
         let answer = caller.delete(&format!("/v1/leases/{id}"))?;
-        // Another service may have been asked to delete it as well.
+        // Another service can have been asked to delete it too.
         ensure!([204, 404].contains(&answer.status), "a lease of nothing was not deleted: {answer:?}");
     }
     Ok(())
 }
 
-/// A lease far ahead that keeps nobody from anything.
+/// A lease far in the future that takes no resources.
 fn of_nothing() -> serde_json::Value {
     let start = crate::leasing::date::Minute::now().plus(60 * 24 * 100);
     json!({"name": PROBE, "start_date": start.sent(), "end_date": start.plus(1).sent(),

@@ -1,5 +1,4 @@
-//! What goes wrong, one after the other: services die or are told to stop, the database is started again,
-//! connections break off.
+//! Faults, injected one after another: services die or are stopped, the database restarts, connections break.
 
 use std::fmt;
 use std::thread::sleep;
@@ -14,39 +13,39 @@ use super::verdict::Killed;
 use crate::leasing::hooks::Log;
 use crate::leasing::span::{Millis, Span};
 
-/// How long hooks take as a rule, and while a service is told to stop.
+/// Duration of a hook: usually, and while a service is being stopped.
 pub const USUAL_HOOK: Duration = Duration::from_millis(300);
 pub const LONG_HOOK: Duration = Duration::from_millis(1500);
-/// Within that time some service hands something over.
+/// Maximum wait until some service hands over a host.
 const UNTIL_BUSY: Duration = Duration::from_mins(1);
-/// How long a service or a line is gone, in milliseconds.
+/// Range of the time for which a service or a connection is gone, in milliseconds.
 const GONE_MILLIS: (i64, i64) = (500, 4000);
-/// How often connections break off, one after the other.
+/// Number of times that connections are ended in a row.
 const BREAKS: usize = 4;
 
-/// Something that goes wrong.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A service is killed in the middle of a hand-over, and started again after a while.
+    /// A service is killed during a handover, and started again after a while.
     Kill,
-    /// All of them are, at once.
+    /// All services are killed at once.
     KillAll,
-    /// A service is told to stop in the middle of a hand-over, which it brings to its end.
+    /// A service is stopped during a handover, which it must complete.
     Stop,
-    /// The database is started again, in good order.
+    /// The database is restarted in good order.
     Restart,
-    /// And as after a loss of power.
+    /// The database is restarted as after a power loss.
     Crash,
     /// The database ends all connections, several times.
     Terminate,
-    /// The line between a service and the database is cut for a while.
+    /// The connection between a service and the database is cut for a while.
     Cut,
-    /// Nothing gets through on it for a while.
+    /// The connection stays open, but nothing gets through for a while.
     HoldUp,
 }
 
 impl Fault {
-    /// All of them.
+    /// All kinds, in the order of a round.
     pub const ALL: [Self; 8] = [
         Self::Kill,
         Self::Stop,
@@ -74,7 +73,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What went wrong so far.
+/// The faults so far.
 #[derive(Debug, Default)]
 pub struct Faults {
     pub outages: Vec<Span>,
@@ -82,7 +81,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// It goes wrong. Returns when everything works again, and how long that took.
+    /// Injects a fault, waits until everything works again, and returns how long that took.
     pub fn happen(&mut self, fault: Fault, cluster: &mut Cluster, random: &mut Random) -> Result<Duration> {
         let mut which = random.below(NAMES.len());
         let gone = Duration::from_millis(random.between(GONE_MILLIS.0, GONE_MILLIS.1) as u64);
@@ -122,7 +121,7 @@ impl Faults {
     }
 }
 
-/// A service that is told to stop brings to its end what it has begun, and only then ends.
+/// Stops a service, and checks that it completes its running calls before it exits.
 fn stop(cluster: &mut Cluster, which: usize) -> Result<()> {
     cluster.hooks.take(LONG_HOOK)?;
     let which = until_one_is_busy(cluster, which)?;
@@ -142,7 +141,8 @@ fn stop(cluster: &mut Cluster, which: usize) -> Result<()> {
     cluster.replicas[which].start_again()
 }
 
-/// Waits until a service is handing a host over, or taking one back, and says which: that one, if it is.
+/// Waits until a service is handing over or taking back a host, and returns its number. Prefers `which` if
+/// several are.
 fn until_one_is_busy(cluster: &Cluster, which: usize) -> Result<usize> {
     let started = Instant::now();
     loop {

@@ -1,8 +1,8 @@
-//! Three services on one PostgreSQL, under load, while everything goes wrong that can: services are killed and told
-//! to stop, the database is started again, connections break off. Afterwards nothing is lost, nothing was handed
-//! over twice, and nothing was late by more than the outage.
+//! Three services on one PostgreSQL, under load and with faults: services are killed and stopped, the
+//! database is restarted, connections break. Afterward, no lease may be lost, no host handed over twice, and
+//! no lease late by more than the outages explain.
 //!
-//! What happens when is drawn from a seed; how it comes together is left to chance, as it is elsewhere.
+//! A seed determines the faults and the requests. Their timing is random, as it is in production.
 
 mod clients;
 mod cluster;
@@ -29,25 +29,25 @@ use super::acknowledged::{Acknowledged, every_host_can_be_leased};
 use super::http::{list, text};
 use super::overlap::no_overlap;
 
-/// Machines, of which most are always changing hands.
+/// Number of hosts. Most are being handed over at any time.
 const HOSTS: usize = 12;
-/// How long everything works between two faults.
+/// Pause between two faults, in which everything works.
 const PEACE: Duration = Duration::from_secs(2);
-/// A lease may be late by that much without any outage. A host may have to be taken back before it is handed over,
-/// which takes a hook of 1.5 s each at most here; and a service that finds a step claimed by another looks again
-/// after two seconds. On a busy machine that takes half as long again.
+/// Maximum delay of a lease's start without an outage. A host may have to be taken back before it is handed
+/// over, with a hook of at most 1.5 s each; and a service that finds a step claimed by another one looks
+/// again after two seconds. On a busy machine, this takes half as long again.
 const MARGIN_MILLIS: i64 = 10_000;
-/// How long hosts that no lease wants any more may take to go back to the free pool.
+/// Maximum wait until hosts that no lease needs are back in the free pool.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Runs the stage: so many rounds of all faults, in another order each time.
+/// Runs the stage: `rounds` rounds of all faults. The first has a fixed order, later ones are shuffled.
 pub fn run(ours: &Executable, seed: u64, rounds: usize) -> Result<Tally> {
     let mut cases = Cases::new("replicas");
     let mut cluster = Cluster::start(ours, HOSTS)?;
     cluster.hooks.take(USUAL_HOOK)?;
     let clients = Clients::start(&cluster.urls(), seed)?;
     let faults = everything_fails(&mut cases, &mut cluster, seed, rounds);
-    // They say why if they gave up, and nothing more was going on.
+    // If clients gave up, there was no load anymore. Their error has the reason.
     let acknowledged = cases.check("clients are never refused what they may ask for", || clients.stop());
     match (faults, acknowledged) {
         (Some(faults), Some(acknowledged)) => judge(&mut cases, &cluster, &faults, &acknowledged)?,
@@ -56,7 +56,7 @@ pub fn run(ours: &Executable, seed: u64, rounds: usize) -> Result<Tally> {
     Ok(cases.tally())
 }
 
-/// One fault after the other; none if something did not work again.
+/// Injects one fault after another. `None` if the services didn't recover from one.
 fn everything_fails(cases: &mut Cases, cluster: &mut Cluster, seed: u64, rounds: usize) -> Option<Faults> {
     let mut random = Random::new(seed);
     let mut faults = Faults::default();
@@ -103,10 +103,10 @@ fn judge(cases: &mut Cases, cluster: &Cluster, faults: &Faults, acknowledged: &A
     Ok(())
 }
 
-/// Waits until nothing is done to hosts any more, and those are handed over that are in an active lease.
+/// Waits until no hook is running, and exactly the hosts of active leases are handed over.
 ///
-/// That takes longer than leases take to settle: a host whose hand-over was begun and not brought to its end before
-/// the lease was over is taken back when it goes back to the free pool, which no lease waits for.
+/// This can take longer than leases take to settle: if a lease ends during the handover of a host, the host
+/// is taken back on its way to the free pool, and no lease waits for that.
 fn all_comes_to_rest(cluster: &Cluster, killed: &[Killed]) -> Result<()> {
     let started = Instant::now();
     loop {
@@ -122,7 +122,7 @@ fn all_comes_to_rest(cluster: &Cluster, killed: &[Killed]) -> Result<()> {
     }
 }
 
-/// Which active lease each host is in, by the host's name.
+/// Active lease of each host, by host name.
 fn active(cluster: &Cluster) -> Result<BTreeMap<String, String>> {
     let caller = cluster.caller(1)?;
     let (hosts, leases) = (caller.hosts()?, caller.leases()?);

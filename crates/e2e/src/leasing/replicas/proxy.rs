@@ -1,4 +1,4 @@
-//! A line between a service and its database that can be cut, held up and repaired.
+//! A proxy between a service and its database, whose connections can be cut, stalled and restored.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -11,22 +11,22 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use chores::listening::Listening;
 
-/// How often a line that is held up looks whether it may go on.
+/// Interval at which a stalled connection checks whether it can continue.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// How the line is.
+/// State of the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Line {
-    /// It passes on what is said.
+    /// Forwards all data.
     #[default]
     Whole,
-    /// It takes connections and what is said, and keeps it back.
+    /// Accepts connections and data, but holds the data back.
     HeldUp,
-    /// Connections break off, and new ones do as well.
+    /// Closes existing and new connections.
     Cut,
 }
 
-/// Passes on connections to a port of this machine. It ends with its owner.
+/// Forwards TCP connections on a local port to a Unix socket, until it is dropped.
 #[derive(Debug)]
 pub struct Proxy {
     wire: Arc<Wire>,
@@ -37,12 +37,12 @@ pub struct Proxy {
 #[derive(Debug, Default)]
 struct Wire {
     line: Mutex<Line>,
-    /// Connections that may still be there.
+    /// Connections that can still be open.
     open: Mutex<Vec<TcpStream>>,
 }
 
 impl Proxy {
-    /// In front of a Unix socket.
+    /// Starts a proxy in front of a Unix socket.
     pub fn before(socket: PathBuf) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("cannot listen on this machine")?;
         let address = listener.local_addr()?;
@@ -52,23 +52,22 @@ impl Proxy {
             address,
             |address| TcpStream::connect(address).is_ok(),
             move || listener.accept().map(|(stream, _)| stream),
-            // One that cannot be served is closed, as if the server were not there.
+            // If a connection can't be forwarded, it is closed, as if the server were down.
             move |stream| drop(served.serve(stream, &socket)),
         );
         Ok(Self { wire, address, _listening: listening })
     }
 
-    /// `ADDRESS:PORT`, to connect to.
+    /// The proxy's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on the line is like that.
     pub fn set(&self, line: Line) {
         *self.wire.line() = line;
         if line == Line::Cut {
             for stream in self.wire.open().drain(..) {
-                // It may have ended by itself.
+                // It can be closed already.
                 let _ = stream.shutdown(Shutdown::Both);
             }
         }
@@ -111,7 +110,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Passes on what is said in one direction, until somebody hangs up.
+    /// Forwards data in one direction, until one side closes the connection.
     fn pass_on(&self, mut from: impl Read, mut to: impl Write) {
         let mut chunk = vec![0; 16 * 1024];
         loop {
@@ -137,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that says back what it hears, and a line to it.
+    /// A proxy to a server that echoes its input.
     fn echo(directory: &Path) -> Proxy {
         let socket = directory.join("socket");
         let listener = UnixListener::bind(&socket).unwrap();

@@ -1,5 +1,5 @@
-//! What must be true of what was done, whatever went wrong meanwhile: judged by what hooks noted and by what was
-//! told when, not by what a service says of itself at the end.
+//! Invariants that must hold after any combination of faults. They are checked against the log of hooks and
+//! the notifications, not against the services' own view at the end.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,25 +13,25 @@ use crate::leasing::hooks::{Log, Note};
 use crate::leasing::http::{Caller, list, text};
 use crate::leasing::span::{Millis, Span};
 
-/// Notifications that are asked for at once.
+/// Number of notifications per request.
 const PAGE: usize = 1000;
 
-/// A service that was killed. What it had called went on.
+/// A service that was killed. Hooks that it had called kept running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Killed {
     pub service: String,
-    /// From when it was killed until it answered again. A hook that it had just called notes its beginning when
-    /// its service is dead already, and others may act on the same host from the first moment.
+    /// From the kill until the service answered again. A hook that it called just before can log its start
+    /// when the service is already dead, and other services can act on the same host right away.
     pub dead: Span,
 }
 
-/// Every host goes from one lease to the next only after it was taken back, and nothing is done to it twice at
-/// once. Returns who has each host at the end.
+/// Checks that every host is taken back before it goes to another lease, and that no two calls for a host run
+/// at once. Returns the lease that holds each host at the end.
 ///
-/// What a service that was killed had called goes on by itself, so that another one may repeat it beside it. A call
-/// that was broken off has done nothing as far as is known: what it was for has to be done by another one. A service
-/// records that it hands a host over before it calls the hook; if it is killed between the two, another one takes back
-/// what was never handed over.
+/// Faults allow three exceptions. Hooks of a killed service keep running, so another service can repeat them
+/// concurrently. A call that was broken off counts as not done, and another call must do its work. And a
+/// service records a handover before it calls the hook; if it is killed between the two, another service
+/// takes back a host that was never handed over.
 pub fn hosts_change_hands_in_turn(log: &Log, killed: &[Killed]) -> Result<BTreeMap<String, String>> {
     let mut hosts: BTreeMap<&str, Host<'_>> = BTreeMap::new();
     for note in log.notes.iter().filter(|note| note.host != "-") {
@@ -45,7 +45,7 @@ pub fn hosts_change_hands_in_turn(log: &Log, killed: &[Killed]) -> Result<BTreeM
     Ok(held.collect())
 }
 
-/// What was noted of a host last, for a complaint.
+/// Last log entries of a host, for error messages.
 fn history(log: &Log, host: &str) -> String {
     const SHOWN: usize = 12;
     let notes: Vec<String> =
@@ -53,16 +53,16 @@ fn history(log: &Log, host: &str) -> String {
     format!("{host}:\n{}", notes[notes.len().saturating_sub(SHOWN)..].join("\n"))
 }
 
-/// What is known of a host from the log up to a point.
+/// State of a host after a prefix of the log.
 #[derive(Debug, Default)]
 struct Host<'a> {
-    /// For whom it was last handed over, or that was begun.
+    /// Lease of the last handover, even if that hasn't ended.
     lease: Option<&'a str>,
-    /// And then taken back, to the end.
+    /// Whether the host has been taken back completely since.
     taken_back: bool,
-    /// Calls that have not ended.
+    /// Calls that haven't ended.
     running: Vec<&'a Note>,
-    /// When something was last noted of it.
+    /// Time of its last entry.
     noted_at_millis: i64,
 }
 
@@ -76,12 +76,12 @@ impl<'a> Host<'a> {
         if note.ends {
             let call = self.running.iter().position(|call| note.is_of(call));
             let call = self.running.remove(call.with_context(|| format!("it never began: {note:?}"))?);
-            // What ends after something newer has begun says nothing about now.
+            // A call that ends after a newer one has started says nothing about the current state.
             let last = self.lease == Some(&call.lease) && self.running.iter().all(of_the_dead);
             self.taken_back |= note.moment == "on_release" && last;
             return Ok(());
         }
-        // Whoever comes next comes after it.
+        // Calls that were broken off have ended before any later call.
         self.running.retain(|call| !broken_off.contains(call));
         if let Some(other) = self.running.iter().find(|call| !of_the_dead(call)) {
             bail!("two calls for one host at once: {other:?} and {note:?}");
@@ -107,11 +107,11 @@ impl<'a> Host<'a> {
     }
 }
 
-/// How late leases began.
+/// Delays of lease starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Starts {
     pub leases: usize,
-    /// The latest in peace, and the latest that an outage held up.
+    /// Longest delay without an outage, and longest delay with one.
     pub latest_in_peace_millis: i64,
     pub latest_millis: i64,
 }
@@ -128,11 +128,11 @@ impl fmt::Display for Starts {
     }
 }
 
-/// No lease began later than it should have by more than the margin and what outages account for.
+/// Checks that no lease started later than the margin and the outages allow.
 ///
-/// While nothing works nothing begins; and whoever tries again waits twice as long each time, a second at first,
-/// so that it may notice the end of an outage only after it has lasted as long again. An outage ends when everything
-/// works again, as seen by a client of every service. They do not overlap.
+/// Nothing starts during an outage. Retries double their delay, beginning with a second, so a service can
+/// notice the end of an outage only after as long again. An outage ends when everything works again, as seen
+/// by a client of every service. Outages don't overlap.
 pub fn leases_begin_in_time(told: &[Value], outages: &[Span], margin_millis: i64) -> Result<Starts> {
     let mut due: BTreeMap<&str, Millis> = BTreeMap::new();
     let mut starts = Starts::default();
@@ -166,7 +166,7 @@ fn instant(told: &Value) -> Result<Millis> {
     Ok(Millis(at.as_millisecond()))
 }
 
-/// Everything that listeners were told, in its order.
+/// All notifications, in their order.
 pub fn told(caller: &Caller) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     let mut last = 0;
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    /// When, the step, the call, the service, the moment without its `on_`, and the lease.
+    /// Time, step, call, service, moment without `on_`, and lease.
     type Line = (i64, &'static str, u32, &'static str, &'static str, &'static str);
 
     fn log(lines: &[Line]) -> Log {
@@ -234,7 +234,7 @@ mod tests {
         assert!(hosts_change_hands_in_turn(&log(&released), &killed(40, 45)).unwrap().is_empty());
         assert!(hosts_change_hands_in_turn(&log(&released), &[]).is_err());
         assert!(hosts_change_hands_in_turn(&log(&released), &killed(55, 58)).is_err());
-        // Another lease has it, or it was taken back after the service was killed.
+        // Not allowed if another lease has the host, or if it was taken back after the kill.
         let held = [(10, "begins", 2, "two", "hold", "B"), (20, "ends", 2, "two", "hold", "B")];
         let lines = [&held[..], &released[..]].concat();
         assert!(hosts_change_hands_in_turn(&log(&lines), &killed(40, 45)).is_err());
@@ -259,8 +259,8 @@ mod tests {
         assert!(hosts_change_hands_in_turn(&log(&lines), &killed("two", 12, 13)).is_err());
         assert!(hosts_change_hands_in_turn(&log(&lines), &killed("one", 8, 9)).is_err());
         assert!(hosts_change_hands_in_turn(&log(&lines), &killed("one", 16, 30)).is_err());
-        // It was called before the service was killed, or noted that it began after; and the second began before
-        // the service was started again, or after.
+        // The hook was called before the kill, or logged its start after it; and the second call started
+        // before the service was restarted, or after.
         for (from, to) in [(12, 13), (8, 13), (12, 30), (8, 30)] {
             assert_eq!(
                 hosts_change_hands_in_turn(&log(&lines), &killed("one", from, to)).unwrap()["h1"],
