@@ -15,7 +15,7 @@ use utoipa::openapi::{
 use crate::error::{AuthErrorBody, FrameworkErrorBody};
 use crate::public::{limited, public};
 
-/// What the document begins with.
+/// Head of the document: title, version, license and security schemes.
 pub(crate) fn head() -> OpenApi {
     let token = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-Auth-Token")));
     let basic = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Basic).build());
@@ -39,9 +39,9 @@ pub(crate) fn head() -> OpenApi {
         .build()
 }
 
-/// Adds what every operation may answer, and how large the parts of a body may be.
+/// Adds responses that every operation can return, and size limits for parts of request bodies.
 pub(crate) fn complete(document: OpenApi, limits: &Limits) -> Value {
-    // A document of text, numbers and lists is always written.
+    // Can't fail: the document consists of text, numbers and lists.
     let mut document = serde_json::to_value(with_answers(document)).unwrap_or_default();
     limits::describe(&mut document, limits);
     document
@@ -52,9 +52,9 @@ fn with_answers(mut document: OpenApi) -> OpenApi {
         let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
         for operation in operations.into_iter().flatten() {
             if public(path) {
-                add(operation, "403", "A page of another site asks", error_schema());
+                add(operation, "403", "Request from a page of another site", error_schema());
                 if limited(path) {
-                    add(operation, "429", "The client asks too often", error_schema());
+                    add(operation, "429", "Too many requests", error_schema());
                     add_of_body(operation);
                 }
             } else {
@@ -72,15 +72,15 @@ fn describe_answers(operation: &mut Operation) {
         let RefOr::T(response) = response else { continue };
         if response.description.is_empty() {
             let description = match status.as_str() {
-                "200" | "300" => "What is asked for",
-                "201" => "It is created",
-                "202" => "It is accepted, and will be done",
-                "204" => "It is done",
-                "400" => "The request is malformed, or cannot be met",
-                "403" => "The caller may not do that",
-                "404" => "There is no such thing, or the caller may not know of it",
-                "409" => "It contradicts what there is",
-                "503" => "The store or the fleet does not answer",
+                "200" | "300" => "Success",
+                "201" => "Created",
+                "202" => "Accepted, will be carried out",
+                "204" => "Done",
+                "400" => "The request is malformed, or can't be met",
+                "403" => "Not permitted",
+                "404" => "Not found, or not visible to the caller",
+                "409" => "Conflict with the current state",
+                "503" => "The store or the fleet doesn't respond",
                 _ => "See the error message in the body",
             };
             description.clone_into(&mut response.description);
@@ -96,20 +96,20 @@ fn complete_operation(operation: &mut Operation) {
     let either =
         utoipa::openapi::OneOfBuilder::new().item(error_schema()).item(FrameworkErrorBody::schema()).build();
     add(operation, "400", "The request is malformed", RefOr::T(Schema::OneOf(either)));
-    add(operation, "401", "No or wrong credentials", AuthErrorBody::schema());
-    add(operation, "403", "The caller may not do that", error_schema());
-    add(operation, "406", "There is no such version of the API", FrameworkErrorBody::schema());
+    add(operation, "401", "Missing or invalid credentials", AuthErrorBody::schema());
+    add(operation, "403", "Not permitted", error_schema());
+    add(operation, "406", "Unsupported API version", FrameworkErrorBody::schema());
     add(operation, "412", "X-Allot-User or X-Allot-Project names another caller", error_schema());
     add_of_body(operation);
-    add(operation, "429", "The client asks too often", error_schema());
-    add(operation, "500", "A fault of the service", error_schema());
-    add(operation, "503", "The store or the fleet does not answer", error_schema());
+    add(operation, "429", "Too many requests", error_schema());
+    add(operation, "500", "Internal error", error_schema());
+    add(operation, "503", "The store or the fleet doesn't respond", error_schema());
 }
 
 fn add_of_body(operation: &mut Operation) {
     if operation.request_body.is_some() {
-        add(operation, "408", "The request was not sent in time", error_schema());
-        add(operation, "413", "The request is too long", error_schema());
+        add(operation, "408", "The request body took too long", error_schema());
+        add(operation, "413", "The request body is too large", error_schema());
     }
 }
 

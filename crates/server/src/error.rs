@@ -18,33 +18,33 @@ use utoipa::ToSchema;
 
 use crate::policy::Rule;
 
-/// The answer to a request that never came to its handler: no such address, a version that there is not.
+/// Response to a request that didn't reach a handler: unknown path, or unsupported version.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct FrameworkErrorBody {
-    /// The HTTP status.
+    /// HTTP status.
     pub error: u16,
-    /// What is wrong.
+    /// Description of the error.
     pub error_message: String,
 }
 
-/// The answer to a request without valid credentials, as Keystone's middleware gives it.
+/// Response to a request without valid credentials, in the format of Keystone's middleware.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct AuthErrorBody {
-    /// What is wrong.
+    /// The error.
     pub error: AuthError,
-    /// With what one can log in to the console, where that is asked: `token`, `password`.
+    /// Login methods for the console, in responses about sessions: `token`, `password`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub login: Vec<String>,
 }
 
-/// What is wrong with credentials.
+/// Error of authentication.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct AuthError {
-    /// The HTTP status.
+    /// HTTP status.
     pub code: u16,
-    /// Its name.
+    /// Reason phrase of the HTTP status.
     pub title: String,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
 }
 

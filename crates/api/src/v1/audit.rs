@@ -4,27 +4,28 @@ use serde::{Deserialize, Serialize};
 use store::AuditRecord;
 use utoipa::ToSchema;
 
-/// A change that somebody made.
+/// A change, as recorded in the audit log.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
-    /// Its number: later ones have higher numbers.
+    /// Number of the entry. Numbers increase over time.
     pub number: u64,
-    /// When it was made: UTC, RFC 3339.
+    /// Time of the change: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub timestamp: String,
-    /// Who made it.
+    /// User who made the change.
     pub user_id: String,
-    /// For which project.
+    /// Project of the request.
     pub project_id: String,
-    /// In which request: what the answer had in `X-OpenStack-Request-ID`.
+    /// Identifier of the request, from the response header `X-OpenStack-Request-ID`.
     pub request_id: String,
-    /// What was done: `lease.create`, `host.update`.
+    /// Kind of change: `lease.create`, `host.update`.
     pub action: String,
-    /// To what, by its identifier.
+    /// Identifier of the changed object.
     pub object_id: String,
 }
 
 impl AuditEntry {
+    /// The record of that number.
     pub fn new(number: u64, record: AuditRecord) -> Self {
         Self {
             number,

@@ -8,47 +8,49 @@ use utoipa::ToSchema;
 
 use super::date::to_the_minute;
 
-/// How much is free when.
+/// Free capacity over time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Availability {
-    /// The type of what was asked about: `physical:host`, `virtual:instance`, `flavor:instance` or `virtual:floatingip`.
+    /// Type of the resource: `physical:host`, `virtual:instance`, `flavor:instance` or `virtual:floatingip`.
     pub resource_type: String,
-    /// From when: UTC, RFC 3339.
+    /// Start of the window: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
-    /// Until when.
+    /// End of the window: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub end: String,
-    /// How much there would be if nothing were reserved: hosts, instances of the size, or addresses.
+    /// Total capacity, including reserved capacity: number of hosts, of instances of the requested size, or
+    /// of addresses.
     pub total: u64,
-    /// How much of that is free, in order and without gaps.
+    /// Free capacity, in chronological order and without gaps.
     pub steps: Vec<FreeStep>,
-    /// The earliest times at which as much as was asked for could be reserved for the length that was given, none of which
-    /// overlaps another; absent unless a length was given.
+    /// Earliest windows in which the requested amount can be reserved for the requested duration. They don't
+    /// overlap. Absent unless the request has a duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Vec<Span>>,
 }
 
-/// A time during which the same number is free. There are many of them, so that times become text only as they are sent.
+/// Period of constant free capacity.
+// There are many of these, so times become text only when they are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FreeStep {
-    /// From when: UTC, RFC 3339.
+    /// Start of the period: UTC, RFC 3339.
     #[schema(value_type = String, format = "date-time")]
     pub start: Timestamp,
-    /// Until when.
+    /// End of the period: UTC, RFC 3339.
     #[schema(value_type = String, format = "date-time")]
     pub end: Timestamp,
-    /// How many are free.
+    /// Number of free hosts, instances or addresses.
     pub free: u64,
 }
 
-/// A time.
+/// A time window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Span {
-    /// From when: UTC, RFC 3339.
+    /// Start: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
-    /// Until when.
+    /// End: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub end: String,
 }
@@ -84,25 +86,25 @@ impl Availability {
     }
 }
 
-/// How many instances of a flavor there is room for when, as the clients of Chameleon's Blazar read it.
+/// Free capacity for instances of a flavor over time, in the format of the clients of Chameleon's Blazar.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FlavorAvailability {
-    /// The flavor.
+    /// Identifier of the flavor.
     pub flavor_id: String,
-    /// In order and without gaps.
+    /// Free capacity, in chronological order and without gaps.
     pub availability: Vec<FlavorStep>,
 }
 
-/// A time during which there is room for the same number.
+/// Period of constant free capacity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FlavorStep {
-    /// From when: UTC, `YYYY-MM-DD HH:MM`, as the clients read it.
+    /// Start of the period: UTC, `YYYY-MM-DD HH:MM`, as clients parse it.
     pub start: String,
-    /// Until when.
+    /// End of the period, in the format of `start`.
     pub end: String,
-    /// How many instances there is room for.
+    /// Number of instances that the free capacity is enough for.
     pub available: u64,
-    /// How many there would be room for if nothing were reserved.
+    /// Number of instances that the total capacity is enough for, including reserved capacity.
     pub total: u64,
 }
 

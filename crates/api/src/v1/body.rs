@@ -26,12 +26,12 @@ use super::{
     UsageEvent, WaitlistEntry,
 };
 
-/// A lease that was made; or several that recur, with the first of them as the lease.
+/// A new lease. For a recurring request, the first lease of the series.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LeaseMadeBody {
     /// The lease.
     pub lease: Lease,
-    /// All of those that recur. Not in Blazar.
+    /// All leases of the series, if the request recurs. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
 }
@@ -50,60 +50,61 @@ macro_rules! envelope {
 envelope! {
     /// A lease.
     LeaseBody { lease: Lease }
-    /// Leases that were made together.
+    /// A series of recurring leases.
     SeriesBody { series: Series }
-    /// Offers that hold.
+    /// Held offers.
     OffersBody { offers: Vec<Offer> }
     /// An offer.
     OfferBody { offer: Offer }
-    /// Requests that wait.
+    /// Requests on the waitlist.
     WaitlistBody { waitlist: Vec<WaitlistEntry> }
-    /// A request that waits.
+    /// A request on the waitlist.
     WaitlistEntryBody { waitlist_entry: WaitlistEntry }
-    /// What is planned for a lease, and how far it is.
+    /// The migration plan of a lease, and its progress.
     PlanBody { plan: Plan }
     /// A host.
     HostBody { host: Host }
-    /// What is reserved of a host.
+    /// Reservations of a host.
     AllocationBody { allocation: Allocation }
-    /// The properties of hosts.
+    /// Properties of hosts.
     PropertiesBody { resource_properties: Vec<Property> }
-    /// A property.
+    /// A property of hosts.
     PropertyBody { resource_property: ResourceProperty }
     /// A free pool.
     FreePoolBody { freepool: FreePool }
     /// All free pools.
     FreePoolsBody { freepools: Vec<FreePool> }
-    /// Maintenance, host by host.
+    /// Maintenance windows, one for each host.
     MaintenanceBody { maintenance: Vec<Maintenance> }
     /// A lease pool.
     LeasePoolBody { leasepool: LeasePool }
-    /// The hosts of a lease pool.
+    /// Hosts of a lease pool.
     LeasePoolHostsBody { hosts: Vec<LeasePoolHost> }
     /// A floating IP.
     FloatingIpBody { floatingip: FloatingIp }
     /// An instance.
     InstanceBody { instance: Instance }
-    /// What preemptible instances came to.
+    /// Usage of preemptible instances.
     PreemptibleBody { preemptible: PreemptibleUsage }
-    /// Projects whose instances are preemptible, of one pattern.
+    /// A pattern of projects whose instances are preemptible.
     PreemptibleProjectBody { project: PreemptibleProject }
-    /// All patterns of projects whose instances are preemptible, those of the settings first.
+    /// All patterns of projects whose instances are preemptible. Patterns from the operator's settings come
+    /// first.
     PreemptibleProjectsBody { projects: Vec<PreemptibleProject> }
     /// A flavor.
     FlavorBody { flavor: Flavor }
-    /// All differences between what is stored and what the fleet shows.
+    /// All differences between store and fleet.
     DriftBody { drift: Vec<DriftEntry> }
     /// All flavors.
     FlavorsBody { flavors: Vec<Flavor> }
 }
 
-/// Who did what.
+/// Entries of the audit log.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AuditBody {
     /// Changes, newest first.
     pub audit: Vec<AuditEntry>,
-    /// Where there are more.
+    /// Link to the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audit_links: Vec<Link>,
 }
@@ -113,74 +114,74 @@ pub struct AuditBody {
 pub struct NotificationsBody {
     /// Notifications, oldest first.
     pub notifications: Vec<Notification>,
-    /// What to ask for next: `after` this.
+    /// Number to pass as `after` in the next request.
     pub last: u64,
 }
 
-/// How much is free when.
+/// Free capacity over time.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AvailabilityBody {
-    /// How much is free when.
+    /// Free capacity over time.
     pub availability: Availability,
 }
 
-/// How many instances of flavors there is room for when.
+/// Free capacity over time, in instances of each flavor.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FlavorInstancesBody {
-    /// One for each flavor.
+    /// One entry for each flavor.
     pub flavor_instances: Vec<FlavorAvailability>,
 }
 
 /// Names of clusters.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClustersBody {
-    /// The names, in order.
+    /// Names of the clusters, sorted.
     pub clusters: Vec<String>,
 }
 
-/// An answer about a cluster: the document that the command prints, in the field that has the question's name.
+/// The JSON document that the command prints, in the field with the name of the question.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct PlacementAnswer {
-    /// Of `allot hbal --json --explain`.
+    /// Output of `allot hbal --json --explain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub balance: Option<Value>,
-    /// Of `allot drain --json`.
+    /// Output of `allot drain --json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drain: Option<Value>,
-    /// Of `allot whatif --json`.
+    /// Output of `allot whatif --json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whatif: Option<Value>,
-    /// Of `allot fit --json`.
+    /// Output of `allot fit --json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<Value>,
 }
 
-/// Who has which hosts when.
+/// Calendar of host reservations.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CalendarBody {
-    /// Who has which hosts when.
+    /// Calendar of host reservations.
     pub calendar: Calendar,
 }
 
-/// Who one is.
+/// The caller's identity and permissions.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SessionBody {
-    /// Who one is.
+    /// The caller's identity and permissions.
     pub session: SessionOf,
 }
 
 /// The operator's settings.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SettingsBody {
-    /// All settings, in the order of the documentation.
+    /// All settings, in the order of the configuration reference.
     pub settings: Vec<SettingOf>,
 }
 
-/// With what one logs in to the console: one of `auth`, `token`, and `user` with `password`. Without any, the headers
-/// `X-Auth-Token` or `Authorization` say it.
+/// Credentials for the console: one of `auth`, `token`, and `user` with `password`. If the body is empty,
+/// they are read from the headers `X-Auth-Token` or `Authorization`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SessionBegin {
-    /// As the body of `POST /identity/v3/auth/tokens` has it.
+    /// Credentials in the format of `POST /identity/v3/auth/tokens`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub auth: Option<Value>,
@@ -193,154 +194,156 @@ pub struct SessionBegin {
     /// The user's password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// The project; the user's usual one if it is not said.
+    /// Identifier of the project. Default: the user's default project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
 }
 
-/// Usage, by period and by what it was asked.
+/// Usage by period and group.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct UsageBody {
-    /// From when: UTC, RFC 3339.
+    /// Start of the report: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
-    /// Until when; not later than now.
+    /// End of the report, at most the current time: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub end: String,
-    /// Sums; none of what there is nothing of.
+    /// Sums by period and group. Groups without usage are omitted.
     pub usage: Vec<Usage>,
 }
 
 /// Refused requests, by kind.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CapacityBody {
-    /// Start of the period: UTC, RFC 3339.
+    /// Start of the report: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
-    /// End of the period; not later than now.
+    /// End of the report, at most the current time: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub end: String,
-    /// Kinds of requests, those with the most refusals first.
+    /// Kinds of requests, by number of refusals, largest first.
     pub capacity: Vec<RefusedRequests>,
 }
 
-/// What may be off when.
+/// Power-saving plan.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct EnergyPlanBody {
-    /// Whether power is saved: `off`, `dry_run` or `on`.
+    /// Power saving mode: `off`, `dry_run` or `on`.
     pub mode: String,
-    /// From when: UTC, RFC 3339.
+    /// Start of the plan: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
-    /// How far ahead it is planned.
+    /// End of the plan: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub end: String,
-    /// Pool by pool.
+    /// The plan of each free pool.
     pub pools: Vec<EnergyPool>,
 }
 
-/// What was saved.
+/// Energy saved and used.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct EnergyReportBody {
-    /// From when: UTC, RFC 3339.
+    /// Start of the report: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
-    /// Until when; not later than now.
+    /// End of the report, at most the current time: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub end: String,
-    /// Pool by pool; none of those where there were no hosts.
+    /// Report of each free pool. Pools without hosts in this period are omitted.
     pub pools: Vec<EnergyPoolReport>,
-    /// What all pools saved.
+    /// Energy saved in all pools, in kWh.
     pub saved_kwh: f64,
-    /// What hosts drew while they were off.
+    /// Energy drawn by hosts while off, in kWh.
     pub used_kwh: f64,
-    /// What all hosts used: at work, idle and off.
+    /// Energy used by all hosts while busy, idle and off, in kWh.
     pub total_kwh: f64,
 }
 
-/// The power of hosts.
+/// Power states of hosts.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct EnergyHostsBody {
-    /// By identifier.
+    /// Hosts, by identifier.
     pub hosts: Vec<EnergyHost>,
 }
 
-/// What leases cost.
+/// Cost of leases and preemptible instances.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BillingBody {
-    /// From when: UTC, RFC 3339.
+    /// Start of the bill: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
-    /// Until when; not later than now.
+    /// End of the bill, at most the current time: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub end: String,
-    /// What amounts are in, as the operator calls it; empty if it has no name.
+    /// Currency of all amounts, as configured by the operator; empty if not configured.
     pub currency: String,
-    /// The lines.
+    /// Lines of the bill.
     pub billing: Vec<BillingLine>,
-    /// The sum of their amounts: a decimal number.
+    /// Sum of the amounts: a decimal number.
     pub total: String,
 }
 
-/// What happened.
+/// Events of leases and instances.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct UsageEventsBody {
     /// Events, oldest first.
     pub events: Vec<UsageEvent>,
-    /// What to ask for next: `after` this.
+    /// Number to pass as `after` in the next request.
     pub last: u64,
 }
 
-/// Who was on the hosts of a lease.
+/// Instances observed on the hosts of a lease.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OccupancyBody {
     /// Intervals, oldest first.
     pub occupancy: Vec<OccupancyInterval>,
-    /// What to ask for next: `after` this.
+    /// Number to pass as `after` in the next request.
     pub last: u64,
-    /// Until when all that was seen is recorded: UTC, RFC 3339. Intervals without an end lasted at least until then.
+    /// Time until which all observations are recorded: UTC, RFC 3339. Intervals without an end lasted at
+    /// least until then.
     #[schema(format = "date-time")]
     pub seen_until: Option<String>,
 }
 
-/// Maintenance that is to be booked, of hosts or of all those of a free pool.
+/// Maintenance to book, for hosts or for all hosts of a free pool.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MaintenanceCreate {
     /// Names or identifiers of hosts.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// The name or identifier of a free pool.
+    /// Name or identifier of a free pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freepool: Option<String>,
-    /// How long it takes: `PT2H`, `2h`.
+    /// Duration of the maintenance: `PT2H`, `2h`.
     pub duration: String,
-    /// How long nobody may have the host before and after it; ten minutes if not given.
+    /// Time before and after the maintenance during which the host isn't leased, as a duration. Default: 10
+    /// minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margin: Option<String>,
-    /// It does not begin before this: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339.
+    /// Earliest start: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339. Default: now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<String>,
-    /// It is over by then; four weeks later if not given.
+    /// Latest end, in the format of `not_before`. Default: 4 weeks after `not_before`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
 }
 
-/// The host of a lease pool that is to be exchanged.
+/// Host of a lease pool to replace.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeasePoolSwap {
-    /// Its identifier.
+    /// Identifier of the host.
     pub host_id: String,
 }
 
-/// A host that is to be entered: by `name` or by `id`. All other fields are extra capabilities.
+/// Host to add, named by `name` or `id`. All other fields are extra capabilities.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct HostCreate {
-    /// Its name.
+    /// Name of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its identifier.
+    /// Identifier of the host. Ignored if `name` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Extra capabilities.
@@ -348,152 +351,154 @@ pub struct HostCreate {
     pub capabilities: BTreeMap<String, String>,
 }
 
-/// What is to be different of a host.
+/// Changes to a host. Absent fields stay unchanged.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct HostChange {
-    /// Whether new leases may have it. Where it is closed, leases that have not started get other hosts, if there are
-    /// any, and running ones go on.
+    /// Whether new leases can use the host. If it is closed, leases that haven't started get other hosts, if
+    /// there are any; running leases continue on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservable: Option<bool>,
-    /// Capabilities to set; null takes one away.
+    /// Capabilities to set. Null removes a capability.
     #[serde(flatten)]
     pub capabilities: BTreeMap<String, Option<String>>,
 }
 
-/// A free pool that is to be made.
+/// Free pool to create.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FreePoolCreate {
-    /// Its name; no other has it.
+    /// Unique name.
     pub name: String,
-    /// What its hosts are like, by the names of capabilities.
+    /// Capabilities that all hosts of the pool have, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_specs: BTreeMap<String, String>,
-    /// What becomes of guests at the end of leases that do not say: `delete`, `keep`, `snapshot` or `migrate`.
+    /// Default end action of leases on hosts of the pool: `delete`, `keep`, `snapshot` or `migrate`. Absent:
+    /// the service's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_action: Option<String>,
 }
 
-/// What is to be different of a free pool.
+/// Changes to a free pool. Absent fields stay unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FreePoolChange {
-    /// Another name.
+    /// New name. Names are unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What its hosts are like from now on: all of it.
+    /// Capabilities that all hosts of the pool have. Replaces all previous ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_specs: Option<BTreeMap<String, String>>,
-    /// What becomes of guests at the end of leases that do not say; null for what the service does by default.
+    /// Default end action of leases on hosts of the pool. Null: the service's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_action: Option<Option<String>>,
 }
 
-/// A lease that starts at once, of hosts that make one pool.
+/// Lease pool to create. Its lease starts immediately.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeasePoolCreate {
-    /// How many hosts.
+    /// Number of hosts.
     #[schema(minimum = 1)]
     pub host_count: u32,
-    /// The pool's name; without one, its identifier.
+    /// Name of the pool. Default: its identifier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What its hosts must match.
+    /// Requirements on hosts, as extra specs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_specs: BTreeMap<String, String>,
-    /// For how long: `P1DT4H`, `1d4h`; whole minutes.
+    /// Duration of the lease in whole minutes: `P1DT4H`, `1d4h`. Either this or `end_date` is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
-    /// Until when, instead.
+    /// End of the lease. Can be given instead of `duration`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_date: Option<String>,
-    /// What becomes of guests at the end.
+    /// Action on the lease's guests at its end: `delete`, `keep`, `snapshot` or `migrate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_action: Option<String>,
-    /// The project that it is for; administrators only, if it is not the caller's.
+    /// Project that owns the lease. Default: the caller's project. Only administrators can name another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
-    /// The same.
+    /// Synonym for `project_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_id: Option<String>,
 }
 
-/// What is to be different of a lease pool; null takes back what was said.
+/// Changes to a lease pool. Absent fields stay unchanged; null resets a field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeasePoolChange {
-    /// Its name.
+    /// New name. Null: the pool's identifier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Option<String>>,
-    /// How far CPUs of its hosts are over-committed.
+    /// CPU overcommit ratio of the pool's hosts, from 0.001 to 1000. Null: the ratio of each host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_allocation_ratio: Option<Option<f64>>,
-    /// The same of memory.
+    /// Memory overcommit ratio of the pool's hosts, from 0.001 to 1000. Null: the ratio of each host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ram_allocation_ratio: Option<Option<f64>>,
 }
 
-/// Hosts by which a lease pool is to grow.
+/// Hosts to add to a lease pool.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeasePoolGrowth {
-    /// How many; 1 if absent.
+    /// Number of hosts. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub host_count: Option<u32>,
-    /// What they must match, beside what the others do.
+    /// Requirements on the new hosts, as extra specs, in addition to those of the reservation.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_specs: BTreeMap<String, String>,
 }
 
-/// The visibility of a property.
+/// Visibility of a property.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PropertyChange {
-    /// Whether it is to be left out of lists unless all are asked for.
+    /// Whether to hide the property from lists, unless an administrator requests all properties.
     pub private: bool,
 }
 
-/// An address that is to be entered.
+/// Floating IP to add.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FloatingIpCreate {
-    /// The network.
+    /// Identifier of the network.
     pub floating_network_id: String,
-    /// The address.
+    /// The IP address.
     pub floating_ip_address: String,
 }
 
-/// A flavor that is to be entered, with Nova's names.
+/// Flavor to create, with Nova's field names.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlavorCreate {
-    /// Its identifier; made up if absent.
+    /// Identifier of the flavor. Default: generated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// Name of the flavor.
     pub name: String,
-    /// Virtual CPUs.
+    /// Number of virtual CPUs.
     #[schema(minimum = 1)]
     pub vcpus: u32,
-    /// Memory, MiB.
+    /// Memory in MiB.
     #[schema(minimum = 1)]
     pub ram: u32,
-    /// Root disk, GiB.
+    /// Root disk in GiB.
     pub disk: u32,
-    /// Second disk, GiB.
+    /// Ephemeral disk in GiB. Default: 0.
     #[serde(rename = "OS-FLV-EXT-DATA:ephemeral", default, skip_serializing_if = "Option::is_none")]
     pub ephemeral: Option<u32>,
-    /// Swap, MiB.
+    /// Swap in MiB. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swap: Option<u32>,
-    /// Passed over; answers have it.
+    /// Ignored. Accepted because answers contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rxtx_factor: Option<f32>,
-    /// Whether every project may use it; true if absent.
+    /// Whether every project can use the flavor. Default: true.
     #[serde(rename = "os-flavor-access:is_public", default, skip_serializing_if = "Option::is_none")]
     pub is_public: Option<bool>,
-    /// What it asks of hosts beside its size.
+    /// Requirements on hosts, as extra specs.
     #[serde(default)]
     pub extra_specs: BTreeMap<String, String>,
 }

@@ -8,104 +8,109 @@ use serde::{Deserialize, Serialize};
 use store::LeaseRecord;
 use utoipa::ToSchema;
 
-/// Word of a change, as the stream of changes sends it.
+/// Event in the stream of calendar changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CalendarChange {
-    /// `revision`.
+    /// Always `revision`.
     pub event: String,
-    /// The calendar's revision, to go on from with `Last-Event-ID`.
+    /// Revision of the calendar. Send it as `Last-Event-ID` to continue the stream.
     pub id: String,
-    /// The same as JSON: `{"revision": "..."}`.
+    /// The revision as JSON: `{"revision": "..."}`.
     pub data: String,
 }
 
-/// A part of the calendar: hosts, and what is on them within a window.
+/// Page of the calendar: hosts, and their reservations within a time window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Calendar {
-    /// From when: UTC, RFC 3339, as all times here.
+    /// Start of the window: UTC, RFC 3339, like all times in the calendar.
     #[schema(format = "date-time")]
     pub start: String,
-    /// Until when.
+    /// End of the window.
     #[schema(format = "date-time")]
     pub end: String,
-    /// The service's time.
+    /// Current time of the service.
     #[schema(format = "date-time")]
     pub now: String,
-    /// As of which state of the service: another text after every change.
+    /// Revision of the service's state. It differs after every change.
     pub revision: String,
-    /// How long the spans of `buckets` are, in minutes; null where bars are shown.
+    /// Length of each span in `buckets`, in minutes; null if the calendar shows bars.
     pub bucket_minutes: Option<u64>,
-    /// Hosts, by group if they are grouped, and by identifier.
+    /// Hosts, sorted by group if they are grouped, then by identifier.
     pub hosts: Vec<CalendarHost>,
-    /// The leases that bars refer to by position: those that the caller may know.
+    /// Leases that bars refer to by position. Only leases that the caller can see.
     pub leases: Vec<CalendarLease>,
-    /// The `marker` that the rest is asked for with; null if this is the last part.
+    /// Value of `marker` for the next page; null on the last page.
     pub next: Option<String>,
 }
 
 /// A host in the calendar.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CalendarHost {
-    /// Its identifier.
+    /// Identifier of the host.
     pub id: String,
-    /// Its name; null where the caller may not know it.
+    /// Name of the host; null if the caller can't see it.
     pub name: Option<String>,
-    /// The name of its pool; null where the caller may not know it.
+    /// Name of the host's free pool; null if the caller can't see it.
     pub pool: Option<String>,
-    /// The value that it is grouped by; null if it has none, or hosts are not grouped.
+    /// Value of the property that hosts are grouped by; null if the host has no value, or hosts aren't
+    /// grouped.
     pub group: Option<String>,
-    /// How it is at present: `open`, `closed`, `failed` or `maintenance`.
+    /// Current status: `open`, `closed`, `failed` or `maintenance`.
     #[schema(value_type = String)]
     pub status: Cow<'static, str>,
-    /// `on` or `off`; null where the caller may not know.
+    /// Power state: `on`, also while the host boots, or `off`; null if the caller can't see it.
     #[schema(value_type = Option<String>)]
     pub power: Option<Cow<'static, str>>,
-    /// What is on it, by start; absent where buckets are asked for.
+    /// Uses of the host, by start; absent if the request has `bucket`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bars: Option<Vec<CalendarBar>>,
-    /// How much of it is reserved on average in each span from `start` on, in thousandths, rounded up; the last span ends
-    /// at `end`. Absent unless buckets are asked for.
+    /// Average share of the host that is reserved in each span, in thousandths, rounded up. The first span
+    /// starts at `start`, and the last one ends at `end`. Absent unless the request has `bucket`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buckets: Option<Vec<u16>>,
 }
 
-/// A time during which something is on a host. There are many of them, so that times become text only as they are sent.
+/// Period during which a host is used.
+// There are many of these, so times become text only when they are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CalendarBar {
-    /// `lease`, `offer`, `maintenance`, `instance` (of no lease), `preemptible`, or `other`: what the caller may not know.
+    /// Kind of use: `lease`, `offer`, `maintenance`, `instance` (outside of leases), `preemptible`, or
+    /// `other` if the caller can't see the details.
     #[schema(value_type = String)]
     pub kind: Cow<'static, str>,
-    /// From when, also if that is before the start of the calendar.
+    /// Start. Can be before the start of the calendar.
     #[schema(value_type = String, format = "date-time")]
     pub start: Timestamp,
-    /// Until when; null if there is no end. Of a preemptible instance, when it is asked to leave.
+    /// End; null if there is none. For a preemptible instance, the time of its preemption notice.
     #[schema(value_type = Option<String>, format = "date-time")]
     pub end: Option<Timestamp>,
-    /// The position of the lease in `leases`; null if the caller may not know it, or there is none.
+    /// Position of the lease in `leases`; null if there is no lease, or the caller can't see it.
     pub lease: Option<usize>,
-    /// How many instances there is room for; null of a whole host, or if the caller may not know.
+    /// Number of instances that the reserved capacity is for; null for whole hosts, or if the caller can't
+    /// see it.
     pub instances: Option<u64>,
-    /// Whether it is about the whole host.
+    /// Whether the whole host is used.
     pub whole: bool,
 }
 
 /// A lease in the calendar.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CalendarLease {
-    /// Its identifier.
+    /// Identifier of the lease.
     pub id: String,
+    /// Name of the lease.
     pub name: String,
-    /// The project it belongs to.
+    /// Project that owns the lease.
     pub project_id: String,
-    /// Its status, as of a lease.
+    /// Status of the lease.
     pub status: String,
-    /// From when.
+    /// Start of the lease.
     #[schema(value_type = String, format = "date-time")]
     pub start_date: Timestamp,
-    /// Until when.
+    /// End of the lease.
     #[schema(value_type = String, format = "date-time")]
     pub end_date: Timestamp,
-    /// Whether it is one of the caller's project.
+    /// Whether the lease belongs to the caller's project.
     pub mine: bool,
 }
 

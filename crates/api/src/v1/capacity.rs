@@ -4,26 +4,27 @@ use leases::shortage::Unmet;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Requests for the same kind of hosts, instances or addresses that were refused for lack of them.
+/// Requests for the same kind of hosts, instances or addresses that were rejected for lack of capacity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RefusedRequests {
     /// Type of the reservation: `physical:host`, `virtual:instance`, `flavor:instance` or `virtual:floatingip`.
     pub resource_type: String,
-    /// What was asked for: properties of hosts (`gpu=a100 and vcpus>=16`), size of instances, a flavor, or a network; empty
-    /// for any host.
+    /// Requested resource: properties of hosts (`gpu=a100 and vcpus>=16`), size of instances, a flavor, or a
+    /// network; empty for any host.
     pub kind: String,
-    /// Number of refused requests.
+    /// Number of rejected requests.
     pub refused: u64,
-    /// How many of them more capacity would have met, each by itself. Empty if none.
+    /// Number of these requests that additional capacity would have met, each request judged separately.
+    /// Empty if more capacity wouldn't have helped.
     pub met_by: Vec<MetBy>,
 }
 
-/// Number of refused requests that additional capacity would have met.
+/// Number of rejected requests that additional capacity would have met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MetBy {
-    /// Additional hosts, instances or addresses.
+    /// Number of additional hosts, instances or addresses.
     pub more: u32,
-    /// Number of requests that so many would have met.
+    /// Number of requests that they would have met.
     pub met: u64,
 }
 

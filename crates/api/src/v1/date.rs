@@ -48,12 +48,14 @@ pub fn minute(instant: Timestamp) -> Timestamp {
 /// Dates that a request may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dates {
+    /// The present.
     pub now: Timestamp,
     /// The latest allowed date.
     latest: Timestamp,
 }
 
 impl Dates {
+    /// Those that these limits allow at that time.
     pub fn new(now: Timestamp, limits: &Limits) -> Self {
         Self { now, latest: limits.latest(now) }
     }
@@ -76,6 +78,7 @@ pub(crate) fn to_the_minute(instant: Timestamp) -> String {
 /// A date as it is written, with its seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
+    /// That instant.
     At(Timestamp),
     /// A valid date in the calendar that is later than any instant.
     Beyond,

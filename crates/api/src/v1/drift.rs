@@ -3,16 +3,16 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A difference.
+/// A difference between store and fleet.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DriftEntry {
-    /// What kind: `wrong_clock`, `foreign_fleet`, `machine_gone`, `not_taken_on`, `stray`,
+    /// Kind of difference: `wrong_clock`, `foreign_fleet`, `machine_gone`, `not_taken_on`, `stray`,
     /// `foreign_guest`, `changed`, `overruled`, `cloud_differs`, `ownerless`, `step_fails`.
     pub kind: String,
-    /// The machine that it is about, if it is about one.
+    /// Identifier of the machine; null if the difference isn't about a machine.
     pub host_id: Option<String>,
-    /// What is the matter, and what to do.
+    /// Description of the difference, and its remedy.
     pub message: String,
-    /// Whether a repair can do something about it.
+    /// Whether a repair can correct the difference.
     pub repairable: bool,
 }

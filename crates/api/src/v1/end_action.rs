@@ -13,6 +13,7 @@ const END_ACTIONS: [(&str, EndAction); 4] = [
     ("migrate", EndAction::MoveGuests),
 ];
 
+/// What becomes of guests at the end, by what it is called.
 pub fn end_action_from_name(name: &str) -> Option<EndAction> {
     END_ACTIONS.into_iter().find(|(known, _)| *known == name).map(|(_, action)| action)
 }

@@ -28,112 +28,114 @@ fn watts(milliwatts: u32) -> f64 {
     f64::from(milliwatts) / 1000.0
 }
 
-/// How many hosts have to be on.
+/// Number of hosts that must be on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EnergyNeed {
-    /// From when, until the next: UTC, RFC 3339.
+    /// Start of the period, which ends at the next entry's start: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
-    /// How many.
+    /// Number of hosts.
     pub hosts: usize,
 }
 
-/// A time that a host may be off for.
+/// Period during which a host can be off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EnergyRest {
-    /// Which host.
+    /// Identifier of the host.
     pub host_id: String,
-    /// Its name.
+    /// Name of the host.
     pub hypervisor_hostname: String,
-    /// From when: UTC, RFC 3339.
+    /// Time from which the host can be off: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub off_from: String,
-    /// When it is to be switched on again; nothing if that is beyond the horizon.
+    /// Time at which the host is switched on again: UTC, RFC 3339; null if that is after the planning
+    /// horizon.
     #[schema(format = "date-time")]
     pub on_by: Option<String>,
 }
 
-/// What is planned for a free pool.
+/// Power-saving plan of a free pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EnergyPool {
-    /// Its identifier; nothing of the pool that is always there.
+    /// Identifier of the pool; null for the default pool.
     pub pool_id: Option<String>,
-    /// Its name.
+    /// Name of the pool.
     pub pool: String,
-    /// How many hosts are in it.
+    /// Number of hosts in the pool.
     pub hosts: usize,
-    /// How many have to be on at the busiest instant.
+    /// Maximum number of hosts that must be on at the same time.
     pub hosts_needed: usize,
-    /// How many have to be on, over time.
+    /// Number of hosts that must be on, over time.
     pub needed: Vec<EnergyNeed>,
-    /// Which may be off when.
+    /// Hosts that can be off, each with its period.
     pub off: Vec<EnergyRest>,
-    /// What that saves, compared with idle hosts, as far as it is known what they draw.
+    /// Energy that the plan saves compared with leaving hosts idle, in kWh. Includes only hosts with known
+    /// power draw.
     pub saved_kwh: f64,
 }
 
-/// What was saved and used in a free pool.
+/// Energy saved and used in a free pool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EnergyPoolReport {
-    /// Its identifier; nothing of the pool that is always there.
+    /// Identifier of the pool; null for the default pool.
     pub pool_id: Option<String>,
-    /// Its name; nothing if it is gone.
+    /// Name of the pool; null if it no longer exists.
     pub pool: Option<String>,
-    /// Hosts that were off times hours.
+    /// Time that hosts were off, in host-hours.
     pub off_host_hours: f64,
-    /// What that saved, compared with idle hosts.
+    /// Energy saved by hosts while off, compared with leaving them idle, in kWh.
     pub saved_kwh: f64,
-    /// What these hosts drew while they were off.
+    /// Energy drawn by hosts while off, in kWh.
     pub used_kwh: f64,
-    /// Hosts that were leased or carried guests times hours.
+    /// Time that hosts were leased or ran guests, in host-hours.
     pub busy_host_hours: f64,
-    /// What they drew then.
+    /// Energy drawn by hosts while leased or running guests, in kWh.
     pub busy_kwh: f64,
-    /// Hosts that were on beside that times hours.
+    /// Time that hosts were on without being leased or running guests, in host-hours.
     pub idle_host_hours: f64,
-    /// What they drew then.
+    /// Energy drawn by hosts while idle, in kWh.
     pub idle_kwh: f64,
-    /// What hosts used in all: at work, idle and off.
+    /// Energy used by all hosts while busy, idle and off, in kWh.
     pub total_kwh: f64,
-    /// How many hosts are not in these sums, since nobody has said what they draw when they are idle.
+    /// Number of hosts with unknown idle draw. Their idle time adds no energy to these sums.
     pub hosts_without_watts: u64,
-    /// How often a host was switched off.
+    /// Number of times a host was switched off.
     pub switched_off: u64,
-    /// How often one was switched on again.
+    /// Number of times a host was switched on again.
     pub switched_on: u64,
-    /// How often one did not come up in time then.
+    /// Number of times a host didn't come up in time after it was switched on.
     pub boots_failed: u64,
-    /// The longest boot, seconds.
+    /// Duration of the longest boot, in seconds; null if no boot was measured.
     pub longest_boot_seconds: Option<i64>,
 }
 
-/// The power of a host.
+/// Power state of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EnergyHost {
-    /// Which host.
+    /// Identifier of the host.
     pub host_id: String,
-    /// Its name.
+    /// Name of the host.
     pub hypervisor_hostname: String,
-    /// The name of its free pool.
+    /// Name of the host's free pool.
     pub pool: String,
-    /// `on`, `shutting_down`, `off`, `booting` or `failed`.
+    /// Power state: `on`, `shutting_down`, `off`, `booting` or `failed`.
     pub power: String,
-    /// Since when, unless it is on.
+    /// Time since which the host is in this state; null if it is on.
     #[schema(format = "date-time")]
     pub since: Option<String>,
-    /// How long it is expected to boot.
+    /// Expected boot time, in seconds.
     pub boot_seconds: i64,
-    /// How often that was measured.
+    /// Number of measured boots that `boot_seconds` is based on.
     pub measured_boots: usize,
-    /// How often it was switched off within the last day.
+    /// Number of times the host was switched off in the last 24 hours.
     pub switched_off_lately: usize,
-    /// What it draws when it is on and idle, if somebody has said.
+    /// Power draw when on and idle, in watts; null if unknown.
     pub idle_watts: Option<f64>,
-    /// The same when it works.
+    /// Power draw with all CPUs busy, in watts; null if unknown.
     pub busy_watts: Option<f64>,
-    /// The same when it is off.
+    /// Power draw when off, in watts; 0 if unknown.
     pub off_watts: f64,
-    /// Whether the operator lets it be switched off.
+    /// Whether the operator allows the host to be switched off.
     pub may_be_off: bool,
 }
 
@@ -193,6 +195,7 @@ impl EnergyPoolReport {
 }
 
 impl EnergyHost {
+    /// The power of a host of the pool of that name.
     pub fn new(
         host: &leases::host::Host,
         pool: &str,

@@ -16,6 +16,7 @@ pub enum RequestError {
     /// A value of the wrong type, or out of range.
     #[error("Malformed parameter {}", Quoted(.parameter))]
     Malformed {
+        /// Where.
         parameter: String,
         /// Description of valid values that completes the sentence "it must be …".
         expected: &'static str,
@@ -23,6 +24,7 @@ pub enum RequestError {
     /// Text that is too long.
     #[error("Malformed parameter {}: it has {size} characters and may have {most}", Quoted(.parameter))]
     TooLong {
+        /// Where.
         parameter: String,
         /// Its length, characters.
         size: usize,
@@ -34,7 +36,9 @@ pub enum RequestError {
     /// A list or an object with too many entries.
     #[error("Malformed parameter {}: it has {size} entries and may have {most}", Quoted(.parameter))]
     TooMany {
+        /// Where.
         parameter: String,
+        /// How many entries it has.
         size: usize,
         /// The limit, characters.
         most: usize,
@@ -44,7 +48,9 @@ pub enum RequestError {
     /// A number that is too large.
     #[error("Malformed parameter {}: it is {value} and may be {most}", Quoted(.parameter))]
     TooLarge {
+        /// Where.
         parameter: String,
+        /// The number.
         value: String,
         /// The largest accepted number.
         most: u64,
@@ -57,7 +63,9 @@ pub enum RequestError {
         Quoted(.date)
     )]
     TooLate {
+        /// Which.
         parameter: &'static str,
+        /// The date.
         date: String,
         /// The latest allowed date.
         latest: String,
@@ -65,6 +73,7 @@ pub enum RequestError {
     /// A character that controls a terminal, or that changes how the text around it is shown.
     #[error("Malformed parameter {}: it has the control character U+{:04X}", Quoted(.parameter), u32::from(*.found))]
     ControlCharacter {
+        /// Where.
         parameter: String,
         /// The first such character.
         found: char,
@@ -72,6 +81,7 @@ pub enum RequestError {
     /// A field that requests don't have: it is misspelled.
     #[error("Unknown parameter {}", Quoted(.parameter))]
     Unknown {
+        /// Where.
         parameter: String,
         /// Fields that are allowed there.
         known: Vec<&'static str>,
@@ -82,6 +92,7 @@ pub enum RequestError {
     /// A number that is too small.
     #[error("{parameter} must be >= {least}")]
     TooSmall {
+        /// Which.
         parameter: &'static str,
         /// The smallest accepted number.
         least: u32,
@@ -92,6 +103,7 @@ pub enum RequestError {
     /// An invalid expression on properties of hosts, in Python's notation, as Blazar shows it.
     #[error("Malformed requirements {}", Quoted(.shown))]
     Requirements {
+        /// The expression.
         shown: String,
         /// The mistake in it.
         why: String,
@@ -170,6 +182,7 @@ impl RequestError {
         }
     }
 
+    /// The HTTP status of the answer.
     pub fn status(&self) -> u16 {
         match self {
             Self::Terms(TermsError::BeforeEndOutOfLimits) | Self::Host(_) => 403,

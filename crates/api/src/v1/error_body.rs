@@ -5,19 +5,20 @@ use utoipa::ToSchema;
 
 use super::offer::Offer;
 
-/// The answer to a request that has no effect.
+/// Response to a request that was rejected or failed. The request has no effect.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
-    /// The HTTP status.
+    /// HTTP status.
     pub error_code: u16,
-    /// What is wrong.
+    /// Description of the error.
     pub error_message: String,
-    /// The HTTP status again, as in Blazar.
+    /// HTTP status, repeated as in Blazar.
     pub error_name: u16,
-    /// What would help: which filter ruled out how many hosts, say. Not in Blazar.
+    /// Details that help to correct the request, such as the number of hosts that each filter ruled out. Not
+    /// in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// What could be had instead. Not in Blazar.
+    /// Alternatives to the request. Not in Blazar.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Offer>,
 }

@@ -16,26 +16,27 @@ use super::limits::NAME;
 /// A flavor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Flavor {
-    /// Its identifier.
+    /// Identifier of the flavor.
     pub id: String,
+    /// Name of the flavor.
     pub name: String,
-    /// Virtual CPUs.
+    /// Number of virtual CPUs.
     pub vcpus: u32,
-    /// Memory, MiB.
+    /// Memory in MiB.
     pub ram: u32,
-    /// Root disk, GiB.
+    /// Root disk in GiB.
     pub disk: u32,
-    /// Second disk, GiB.
+    /// Ephemeral disk in GiB.
     #[serde(rename = "OS-FLV-EXT-DATA:ephemeral")]
     pub ephemeral: u32,
-    /// Swap, MiB.
+    /// Swap in MiB.
     pub swap: u32,
     /// Always 1.
     pub rxtx_factor: f32,
-    /// Whether every project may use it.
+    /// Whether every project can use the flavor.
     #[serde(rename = "os-flavor-access:is_public")]
     pub is_public: bool,
-    /// What it asks of hosts beside its size.
+    /// Requirements on hosts, as extra specs.
     pub extra_specs: BTreeMap<String, String>,
 }
 

@@ -13,22 +13,22 @@ use super::error::RequestError;
 use super::fields::{Fields, text};
 use super::reservation_request::address;
 
-/// An address that may be leased.
+/// A floating IP that can be leased.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FloatingIp {
-    /// Its identifier, a UUID.
+    /// Identifier of the floating IP, a UUID.
     pub id: String,
-    /// The network.
+    /// Identifier of the network.
     pub floating_network_id: String,
-    /// The subnet that it lies in.
+    /// Identifier of the subnet that contains the address.
     pub subnet_id: String,
-    /// The address.
+    /// The IP address.
     pub floating_ip_address: String,
-    /// Whether it may be reserved.
+    /// Whether the address can be reserved.
     pub reservable: bool,
-    /// When it was entered: UTC to the second.
+    /// Time at which the address was added: UTC to the second.
     pub created_at: String,
-    /// Always null: it is never changed.
+    /// Always null, since floating IPs don't change.
     pub updated_at: Option<String>,
 }
 
@@ -50,7 +50,9 @@ impl From<&FloatingIpRecord> for FloatingIp {
 /// An address to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FloatingIpRequest {
+    /// The network.
     pub network: NetworkId,
+    /// The address.
     pub address: IpAddr,
 }
 

@@ -18,19 +18,20 @@ use super::limits::NAME;
 /// A free pool.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FreePool {
-    /// Its identifier.
+    /// Identifier of the pool.
     pub id: String,
+    /// Name of the pool.
     pub name: String,
-    /// What all its hosts are like, unless they say otherwise themselves.
+    /// Capabilities of all hosts in the pool. Capabilities of a host take precedence.
     pub extra_specs: BTreeMap<String, String>,
-    /// What becomes of guests at the end of leases that do not say; null if it is what the service does by default.
+    /// Default end action of leases on hosts of the pool. Null: the service's default.
     pub end_action: Option<String>,
-    /// How many hosts are in it, leased or not.
+    /// Number of hosts in the pool, leased or not.
     pub hosts: usize,
-    /// When it was made: UTC to the second; null for the one that is always there.
+    /// Time of creation: UTC to the second; null for the default pool.
     #[schema(format = "date-time")]
     pub created_at: Option<String>,
-    /// When it was last changed.
+    /// Time of the last change: UTC to the second.
     #[schema(format = "date-time")]
     pub updated_at: Option<String>,
 }
@@ -55,6 +56,7 @@ impl FreePool {
 /// A free pool in a request. `None` stands for absent fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FreePoolRequest {
+    /// Its name.
     pub name: Option<String>,
     /// Properties of its hosts.
     pub extra_specs: Option<BTreeMap<String, String>>,

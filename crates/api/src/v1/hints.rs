@@ -16,26 +16,27 @@ use super::fields::Fields;
 use super::id::{instance_id, lease_id};
 use super::requirement::read_expression;
 
-/// The hints of a lease. Nothing changes them.
+/// Scheduler hints of a lease. They can't be changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SchedulerHints {
-    /// What each host must match, as JSON in text: `[">=", "$vcpus", "16"]`.
+    /// Requirement on each host, as JSON in a string: `[">=", "$vcpus", "16"]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub query: Option<String>,
-    /// Names of hosts that will do.
+    /// Names of hosts. The lease gets hosts from this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host: Vec<String>,
-    /// Leases of the project whose hosts will do, as they are when this lease is made.
+    /// Identifiers of leases of the project. The lease gets hosts that these leases have when it is created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub same_host: Vec<String>,
-    /// Leases of the project whose hosts will not do.
+    /// Identifiers of leases of the project. The lease doesn't get hosts of these leases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub different_host: Vec<String>,
-    /// Where the hosts of a reservation are to each other: `same` or `different`.
+    /// Whether hosts of a reservation share a location: `same` or `different`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// How instances are spread: `affinity`, `anti-affinity`, `soft-affinity` or `soft-anti-affinity`.
+    /// Distribution of instances over hosts: `affinity`, `anti-affinity`, `soft-affinity` or
+    /// `soft-anti-affinity`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
 }
@@ -58,34 +59,36 @@ impl SchedulerHints {
     }
 }
 
-/// A hint that may be given.
+/// An available hint.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OfferedHint {
+    /// Name of the hint.
     pub name: String,
-    /// What it is for.
+    /// Effect of the hint.
     pub description: String,
-    /// `hosts`, which it chooses, or `instances`, which inherit it.
+    /// `hosts` if the hint selects hosts of the lease; `instances` if instances inherit it.
     pub applies_to: String,
-    /// Types of reservations that it can be given for.
+    /// Types of reservations that support the hint.
     pub resource_types: Vec<String>,
-    /// What a value is: `expression`, `hosts`, `leases` or `choice`. There may be several of hosts and leases.
+    /// Type of the value: `expression`, `hosts`, `leases` or `choice`. `hosts` and `leases` can have several
+    /// values.
     pub domain: String,
-    /// All values that there are; null if they cannot be counted, or the caller may not know them.
+    /// All possible values; null if they can't be listed, or the caller can't see them.
     pub values: Option<Vec<String>>,
-    /// Hints that it cannot be given together with. All others it can.
+    /// Hints that can't be combined with this one. All other hints can.
     pub not_with: Vec<String>,
 }
 
-/// All hints that may be given, and when they are too strict.
+/// Available hints, and limits on how strict they can be.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OfferedHints {
-    /// The hints.
+    /// Available hints.
     pub hints: Vec<OfferedHint>,
-    /// So many hosts have to match them at least, whether they are free or not.
+    /// Minimum number of hosts that must match the hints of a lease, whether they are free or not.
     pub least_hosts: u32,
-    /// Whether `host` may be a single one.
+    /// Whether `host` can name a single host.
     pub single_host: bool,
-    /// The property of hosts that says where they are.
+    /// Property with the location of a host.
     pub location_property: String,
 }
 

@@ -17,38 +17,38 @@ use super::id::host_id;
 use super::limits::CAPABILITY_NAME;
 use super::python;
 
-/// A host. Extra capabilities stand beside these fields, with text as their values.
+/// A host. Extra capabilities are additional fields with strings as values.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Host {
-    /// Its identifier: decimal digits, because clients take anything else for a name.
+    /// Identifier of the host: decimal digits, because clients interpret everything else as a name.
     pub id: String,
-    /// Its name.
+    /// Name of the host.
     pub hypervisor_hostname: String,
-    /// The name of its compute service.
+    /// Name of the host's compute service.
     pub service_name: String,
-    /// The hypervisor: `QEMU`.
+    /// Type of the hypervisor: `QEMU`.
     pub hypervisor_type: String,
-    /// Its version as a number.
+    /// Version of the hypervisor, as a number.
     pub hypervisor_version: u64,
-    /// Virtual CPUs.
+    /// Number of virtual CPUs.
     pub vcpus: u32,
-    /// Memory, MiB.
+    /// Memory in MiB.
     pub memory_mb: u32,
-    /// Disk, GiB.
+    /// Disk in GiB.
     pub local_gb: u32,
-    /// The CPU's description: JSON in a string.
+    /// Description of the CPU: JSON in a string.
     pub cpu_info: String,
     /// Always null.
     pub status: Option<String>,
-    /// Empty if unknown.
+    /// Availability zone; empty if unknown.
     pub availability_zone: String,
-    /// Always null: there are no trusts.
+    /// Always null, since the service doesn't use trusts.
     pub trust_id: Option<String>,
-    /// Whether it may be reserved: the operator lets it, and it works.
+    /// Whether new leases can use the host: the operator allows it, and the host works.
     pub reservable: bool,
-    /// When it was entered: UTC to the second.
+    /// Time at which the host was added: UTC to the second.
     pub created_at: String,
-    /// When it was last changed.
+    /// Time of the last change: UTC to the second.
     pub updated_at: Option<String>,
     /// Extra capabilities.
     #[serde(flatten)]
@@ -121,14 +121,18 @@ impl From<&HostRecord> for Host {
 /// Identifies the machine of a new host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostName {
+    /// That of this name.
     Name(String),
+    /// That of this identifier.
     Id(HostId),
 }
 
 /// A host to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRequest {
+    /// Which machine.
     pub which: HostName,
+    /// Its extra capabilities.
     pub capabilities: Vec<(String, String)>,
 }
 
@@ -204,25 +208,25 @@ pub(super) fn capability(name: &str, value: &Value) -> Result<Option<String>, Re
     }
 }
 
-/// What is reserved of a host.
+/// Reservations of a host.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Allocation {
-    /// The host's identifier.
+    /// Identifier of the host.
     pub resource_id: String,
-    /// The reservations, by start.
+    /// Reservations, by start.
     pub reservations: Vec<AllocatedReservation>,
 }
 
-/// A reservation that has something of a host.
+/// A reservation that has a host, in whole or in part.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AllocatedReservation {
-    /// The reservation's identifier.
+    /// Identifier of the reservation.
     pub id: String,
-    /// The lease that it belongs to.
+    /// Identifier of the lease.
     pub lease_id: String,
-    /// From when: UTC with microseconds.
+    /// Start: UTC with microseconds.
     pub start_date: String,
-    /// Until when.
+    /// End: UTC with microseconds.
     pub end_date: String,
 }
 
@@ -242,34 +246,35 @@ impl Allocation {
     }
 }
 
-/// A property of hosts, that is, the name of a capability; the rest only if details are asked for.
+/// A property of hosts: the name of a capability. The other fields are present if the request asks for
+/// details.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Property {
-    /// Its name.
+    /// Name of the property.
     pub property: String,
-    /// Whether it is left out of lists unless all are asked for.
+    /// Whether the property is hidden from lists, unless an administrator requests all properties.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private: Option<bool>,
-    /// The values that hosts have.
+    /// Values of the property on hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<String>>,
 }
 
-/// A property after a change of its visibility. Its dates have microseconds, as those of leases and unlike those of other
-/// records: Blazar writes them so here, and gophercloud reads nothing else.
+/// A property whose visibility was changed. Dates have microseconds, like dates of leases and unlike dates of
+/// other records: Blazar uses this format here, and gophercloud parses no other.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ResourceProperty {
-    /// Its identifier, a UUID.
+    /// Identifier of the property, a UUID.
     pub id: String,
-    /// `physical:host`.
+    /// Always `physical:host`.
     pub resource_type: String,
-    /// Its name.
+    /// Name of the property.
     pub property_name: String,
-    /// Whether it is left out of lists unless all are asked for.
+    /// Whether the property is hidden from lists, unless an administrator requests all properties.
     pub private: bool,
-    /// When it was entered.
+    /// Time at which the property was added: UTC with microseconds.
     pub created_at: String,
-    /// When it was last changed.
+    /// Time of the last change: UTC with microseconds.
     pub updated_at: Option<String>,
 }
 

@@ -19,22 +19,27 @@ pub(crate) fn parse_uuid(text: &str) -> Option<u128> {
     Some(uuid)
 }
 
+/// The lease of that identifier.
 pub fn lease_id(text: &str) -> Option<LeaseId> {
     parse_uuid(text).map(LeaseId)
 }
 
+/// The instance of that identifier.
 pub fn instance_id(text: &str) -> Option<GuestId> {
     parse_uuid(text).map(GuestId)
 }
 
+/// The floating IP of that identifier.
 pub fn floating_ip_id(text: &str) -> Option<FloatingIpId> {
     parse_uuid(text).map(FloatingIpId)
 }
 
+/// The reservation of that identifier.
 pub fn reservation_id(text: &str) -> Option<leases::ids::ReservationId> {
     parse_uuid(text).map(leases::ids::ReservationId)
 }
 
+/// The leases that recur of that identifier.
 pub fn series_id(text: &str) -> Option<leases::ids::SeriesId> {
     parse_uuid(text).map(leases::ids::SeriesId)
 }

@@ -24,78 +24,82 @@ use super::limits::NAME;
 /// An instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Instance {
-    /// Its identifier, a UUID.
+    /// Identifier of the instance, a UUID.
     pub id: String,
-    /// What its owner calls it.
+    /// Name of the instance.
     pub name: String,
-    /// The project that it belongs to.
+    /// Project that owns the instance.
     pub project_id: String,
-    /// The user who asked for it.
+    /// User who created the instance.
     pub user_id: String,
-    /// `BUILD`, `ACTIVE`, `DELETING` or `ERROR`; `QUEUED` if it is started as soon as there is room,
+    /// Status: `BUILD`, `ACTIVE`, `DELETING` or `ERROR`; `QUEUED` if it starts as soon as there is capacity;
     /// `SHELVED_OFFLOADED` if it was preempted and is kept.
     pub status: String,
-    /// Why it could not be started.
+    /// Reason the instance couldn't be started, or that its host has failed; null otherwise. Callers who can
+    /// see hosts get more details.
     pub status_reason: Option<String>,
-    /// `reserved` in a lease, `regular`, or `preemptible`: it is preempted for the next lease of its host.
+    /// Kind: `reserved` in a lease, `regular`, or `preemptible`, which is preempted for the next lease of its
+    /// host.
     pub kind: String,
-    /// Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts
-    /// sooner: UTC to the second. Null if no lease of its host is known and it may run for any time, and of others; now if it
-    /// `backfills`.
+    /// Time until which a preemptible instance can stay on its host, unless the host fails or a lease is
+    /// created that starts sooner: UTC to the second. Null if no lease of its host is known and its lifetime
+    /// isn't limited, and for instances that aren't preemptible. The current time if it `backfills`.
     #[schema(format = "date-time")]
     pub safe_until: Option<String>,
-    /// When a preemptible instance that runs has run for as long as it may, and is gone: UTC to the second. Null if that is
-    /// not limited, and of others.
+    /// Time by which a running preemptible instance is deleted because of its maximum lifetime: UTC to the
+    /// second. Null if its lifetime isn't limited, and for instances that aren't preemptible.
     #[schema(format = "date-time")]
     pub deadline: Option<String>,
-    /// Whether it is on a host of a lease that does not use it, and leaves as soon as that does.
+    /// Whether the instance is on a host of a lease that doesn't use it. It leaves as soon as the lease does.
     pub backfills: bool,
-    /// When it is preempted, of one that is preemptible: for a lease of its host or at the end of its lifetime, whichever
-    /// is earlier. Null if no lease of its host is known and it may run for any time.
+    /// Preemption of a preemptible instance, for a lease of its host or at the end of its lifetime, whichever
+    /// comes first. Null if no lease of its host is known and its lifetime isn't limited.
     pub departure: Option<Departure>,
-    /// The class of one that is preemptible, if it is of any.
+    /// Class of a preemptible instance; null if it isn't in a class.
     pub preemptible_class: Option<String>,
-    /// How many seconds it has between being asked to shut down and being deleted, if it is of a class.
+    /// Seconds between the preemption notice and deletion; null if the instance isn't in a class.
     pub notice_seconds: Option<i64>,
-    /// What becomes of it once it was preempted, if it is of a class: `delete`, or `stop`, and then it is kept.
+    /// Action at preemption: `delete`, or `stop`, which keeps the instance. Null if it isn't in a class.
     pub end_state: Option<String>,
-    /// The instance that was kept and that this one goes on with, until it runs.
+    /// Identifier of the kept instance that this one resumes; null once it runs, and if it doesn't resume an
+    /// instance.
     pub resumes: Option<String>,
-    /// Since when it runs: UTC to the second. Null as long as it does not.
+    /// Time since which the instance runs: UTC to the second. Null until it runs.
     #[schema(format = "date-time")]
     pub launched_at: Option<String>,
-    /// Whether another one is started in its place once it was preempted.
+    /// Whether the instance gets a successor after preemption.
     pub requeue: bool,
-    /// The lease that it is part of; null if of none, or of none any more.
+    /// Identifier of the lease that the instance is part of; null if it isn't part of a lease, or no longer.
     pub lease_id: Option<String>,
-    /// The reservation of that lease.
+    /// Identifier of the reservation in that lease.
     pub reservation_id: Option<String>,
-    /// The name of its host; null to callers who may not see hosts, unless it is the lease's.
+    /// Name of the host; null while the instance isn't on a host. Outside of leases, null for callers who
+    /// can't see hosts.
     pub host: Option<String>,
-    /// Virtual CPUs.
+    /// Number of virtual CPUs.
     pub vcpus: u32,
-    /// Memory, MiB.
+    /// Memory in MiB.
     pub memory_mb: u32,
-    /// Disk, GiB.
+    /// Disk in GiB.
     pub disk_gb: u32,
-    /// When it was asked for: UTC to the second.
+    /// Time of the request: UTC to the second.
     #[schema(format = "date-time")]
     pub created_at: String,
-    /// When it last changed.
+    /// Time of the last change: UTC to the second.
     #[schema(format = "date-time")]
     pub updated_at: Option<String>,
 }
 
-/// When a preemptible instance is preempted.
+/// Preemption of an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Departure {
-    /// When it is asked to shut down: UTC to the second.
+    /// Time of the preemption notice, which asks the instance to shut down: UTC to the second.
     #[schema(format = "date-time")]
     pub asked_at: String,
-    /// When it is deleted if it is still there.
+    /// Time at which the instance is deleted, if it is still on the host: UTC to the second.
     #[schema(format = "date-time")]
     pub gone_by: String,
-    /// Whether it is to be moved to another host before that, so that it need not leave.
+    /// Whether the instance will be moved to another host before that, so that it doesn't have to leave.
     pub moves: bool,
 }
 
@@ -163,26 +167,26 @@ impl Instance {
     }
 }
 
-/// Which hosts may have an instance.
+/// Hosts that can accept an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostsAnswer {
-    /// What kind of instance it would be: `reserved`, `regular` or `preemptible`.
+    /// Kind of the instance: `reserved`, `regular` or `preemptible`.
     pub kind: String,
-    /// The hosts in question, in that order.
+    /// Answer for each host, in the order of the request.
     pub hosts: Vec<HostAnswer>,
 }
 
-/// Whether a host may have an instance.
+/// Whether a host can accept an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostAnswer {
-    /// The host's name.
+    /// Name of the host.
     pub host: String,
-    /// Whether it may.
+    /// Whether the host can accept the instance.
     pub allowed: bool,
-    /// Until when, if a lease is known that bounds that: UTC to the second.
+    /// Time until which the instance can stay: UTC to the second; null if no known lease limits it.
     #[schema(format = "date-time")]
     pub until: Option<String>,
-    /// Why not.
+    /// Reason the host can't accept the instance; null if it can.
     pub reason: Option<String>,
 }
 
@@ -200,7 +204,9 @@ impl HostAnswer {
 /// An instance to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceRequest {
+    /// Its name.
     pub name: String,
+    /// What decides where it may run.
     pub placing: PlacingRequest,
     /// Whether a new instance takes its place after it was preempted.
     pub requeue: bool,
@@ -232,6 +238,7 @@ pub struct HostsQuestionRequest {
     pub project: Option<ProjectId>,
     /// The instance to place, if it exists already.
     pub instance: Option<GuestId>,
+    /// What decides where it may run.
     pub placing: PlacingRequest,
 }
 

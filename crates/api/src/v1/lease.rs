@@ -24,60 +24,64 @@ use super::usage::{Cost, LeaseUsage};
 /// A lease.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Lease {
-    /// Its identifier, a UUID.
+    /// Identifier of the lease, a UUID.
     pub id: String,
+    /// Name of the lease.
     pub name: String,
-    /// Who asked for it.
+    /// User who created the lease.
     pub user_id: String,
-    /// The project it belongs to.
+    /// Project that owns the lease.
     pub project_id: String,
-    /// From when: UTC with microseconds, `2030-01-02T10:00:00.000000`.
+    /// Start: UTC with microseconds, `2030-01-02T10:00:00.000000`.
     pub start_date: String,
-    /// Until when.
+    /// End, in the format of `start_date`.
     pub end_date: String,
-    /// SCHEDULE, IMMEDIATE or BEST-EFFORT. Not in Blazar.
+    /// Type: SCHEDULE, IMMEDIATE or BEST-EFFORT. Not in Blazar.
     pub lease_type: String,
-    /// The status in the words of the types: INACTIVE, IN-PROGRESS, ACTIVE, TIMEDOUT, TERMINATED or FAILURE. Not in
-    /// Blazar.
+    /// Status, as named by the lease types: INACTIVE, IN-PROGRESS, ACTIVE, TIMEDOUT, TERMINATED or FAILURE.
+    /// Not in Blazar.
     pub lease_state: String,
-    /// Latest start, if it must start in time: RFC 3339, UTC. Not in Blazar.
+    /// Latest start: RFC 3339, UTC. Null for scheduled leases. Not in Blazar.
     #[schema(format = "date-time")]
     pub timeout_date: Option<String>,
-    /// Whose instances are moved out of its way; absent if nobody's are. Not in Blazar.
+    /// Summary of the plan that moves other projects' instances out of the lease's way; absent if no instance
+    /// is moved. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanSummary>,
-    /// Always null: there are no trusts.
+    /// Always null, since the service doesn't use trusts.
     pub trust_id: Option<String>,
-    /// PENDING, STARTING, ACTIVE, TERMINATING, TERMINATED, DELETING or ERROR.
+    /// Status: PENDING, STARTING, ACTIVE, TERMINATING, TERMINATED, DELETING or ERROR.
     pub status: String,
-    /// Why it does not get on, if it does not; who may see hosts reads of them as well. Not in Blazar.
+    /// Reason the lease is blocked, failed or was ended early; null otherwise. Callers who can see hosts get
+    /// more details. Not in Blazar.
     pub status_reason: Option<String>,
-    /// Whether it has less than it was promised.
+    /// Whether resources of the lease are missing because they failed and no replacement was found.
     pub degraded: bool,
-    /// What becomes of guests at the end: delete, keep, snapshot or migrate. Not in Blazar.
+    /// Action on the lease's guests at its end: delete, keep, snapshot or migrate. Not in Blazar.
     pub end_action: String,
-    /// Whether preemptible instances may run on whole hosts of it as long as it does not use them. Not in Blazar.
+    /// Whether preemptible instances can run on whole hosts of the lease while it doesn't use them. Not in
+    /// Blazar.
     #[serde(default)]
     pub backfill: bool,
-    /// Where its hosts are to be, and how its instances are spread. Not in Blazar.
+    /// Placement of hosts, and distribution of instances. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler_hints: Option<SchedulerHints>,
-    /// When it was made: UTC to the second, `2030-01-02 10:00:00`.
+    /// Time of creation: UTC to the second, `2030-01-02 10:00:00`.
     pub created_at: String,
-    /// When it was last changed.
+    /// Time of the last change, in the format of `created_at`.
     pub updated_at: Option<String>,
-    /// What is reserved.
+    /// Reserved resources.
     pub reservations: Vec<Reservation>,
-    /// What happens when.
+    /// Scheduled events.
     pub events: Vec<Event>,
-    /// The leases that it recurs with. Not in Blazar.
+    /// Identifier of the series that the lease belongs to; absent if it doesn't recur. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series_id: Option<String>,
-    /// Its usage; only where it is asked for with `?detail=true`. Not in Blazar.
+    /// Usage of the lease; only in answers to requests with `?detail=true`. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<LeaseUsage>,
-    /// What it costs from its start to its end, as things stand; only where its usage is asked for or nothing is made or
-    /// changed (`dry_run`), and only where something has a price. Not in Blazar.
+    /// Cost from start to end with the lease's current dates; only in answers with usage and to dry runs
+    /// (`dry_run`), and only if the operator has set prices. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
@@ -85,156 +89,157 @@ pub struct Lease {
 /// A reservation of a lease.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Reservation {
-    /// Its identifier, a UUID.
+    /// Identifier of the reservation, a UUID.
     pub id: String,
-    /// The lease it belongs to.
+    /// Identifier of the lease.
     pub lease_id: String,
-    /// The same as `id`; Blazar has a row of another table here.
+    /// Same value as `id`. In Blazar, identifier of a row in another table.
     pub resource_id: String,
-    /// pending, active, deleted or error.
+    /// Status: pending, active, deleted or error.
     pub status: String,
-    /// Something failed and there was no replacement.
+    /// Whether a resource failed and no replacement was found.
     pub missing_resources: bool,
-    /// Something was exchanged while the lease was active.
+    /// Whether a resource was replaced while the lease was active.
     pub resources_changed: bool,
-    /// When it was made.
+    /// Time of creation: UTC to the second, `2030-01-02 10:00:00`.
     pub created_at: String,
-    /// When it was last changed.
+    /// Time of the last change, in the format of `created_at`.
     pub updated_at: Option<String>,
-    /// The names of its hosts, whole or in part. Not in Blazar.
+    /// Names of the allocated hosts, whole or in part. Not in Blazar.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
-    /// Its addresses. Not in Blazar.
+    /// Allocated addresses. Not in Blazar.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub floating_ips: Vec<String>,
-    /// What depends on the type.
+    /// Fields that depend on the type.
     #[serde(flatten)]
     pub resource: Resource,
 }
 
-/// What is reserved.
+/// Reserved resource.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "resource_type")]
 pub enum Resource {
     /// Whole hosts.
     #[serde(rename = "physical:host")]
     Hosts {
-        /// What hosts must be like.
+        /// Requirements on hosts: a JSON expression in a string.
         hypervisor_properties: Option<String>,
-        /// What hosts must be like.
+        /// More requirements on hosts, in the format of `hypervisor_properties`.
         resource_properties: Option<String>,
-        /// What is done before the end: default, snapshot or nothing.
+        /// Action before the end: default (the operator's setting), snapshot, or empty for no action.
         before_end: String,
-        /// At least so many.
+        /// Minimum number of hosts.
         min: u32,
-        /// At most so many.
+        /// Maximum number of hosts.
         max: u32,
-        /// The number of the host aggregate, null until there is one; not given where the fleet is no cloud that has
-        /// aggregates.
+        /// Number of the host aggregate; null until it is created. Absent if the fleet has no aggregates.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<u32>)]
         aggregate_id: Option<Option<u32>>,
-        /// The flavors to start servers with on the hosts, where these let in no others; not given elsewhere.
+        /// Flavors for servers on the hosts. Absent unless the hosts accept only servers with these flavors.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         flavor_ids: Vec<String>,
-        /// The region that hosts are to be in. This and what follows is not in Blazar.
+        /// Region of the hosts. This field and all below aren't in Blazar.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         region: Option<String>,
-        /// The availability zone that they are to be in.
+        /// Availability zone of the hosts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         availability_zone: Option<String>,
-        /// Virtual CPUs of each, at least.
+        /// Minimum number of virtual CPUs of each host.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         vcpus: Option<u32>,
-        /// Memory of each, at least, MiB.
+        /// Minimum memory of each host, in MiB.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         memory_mib: Option<u32>,
-        /// Disk of each, at least, GiB.
+        /// Minimum disk of each host, in GiB.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         disk_gib: Option<u32>,
-        /// Whether all of them must have the same CPUs and hypervisor.
+        /// Whether all hosts must have the same CPUs and hypervisor.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         homogeneous: bool,
-        /// Properties that must have equal values on all of them.
+        /// Properties whose values must be equal on all hosts.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         alike: Vec<String>,
-        /// What may fail without the lease having fewer hosts than it asks for: `host`, or a property that says where
-        /// hosts are, as `rack`. It has so many more.
+        /// Kind of failure that leaves the lease the hosts that it requests: `host`, or a location property,
+        /// such as `rack`. The lease has the additional hosts that this requires.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         survives: Option<String>,
-        /// What they must be like in Nova's words: `capabilities:cpu_info:arch` and `x86_64`.
+        /// Requirements on hosts, as Nova's extra specs: `capabilities:cpu_info:arch` with the value
+        /// `x86_64`.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         extra_specs: BTreeMap<String, String>,
-        /// Properties of the image that guests are to run, by Glance's names.
+        /// Properties of the image that guests will run, by Glance's names.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         image_properties: BTreeMap<String, String>,
     },
-    /// Room for instances of a size.
+    /// Capacity for instances of a size.
     #[serde(rename = "virtual:instance")]
     Instances(Instances),
-    /// Room for instances of a flavor.
+    /// Capacity for instances of a flavor.
     #[serde(rename = "flavor:instance")]
     Flavor(Instances),
-    /// Addresses.
+    /// Floating IPs.
     #[serde(rename = "virtual:floatingip")]
     FloatingIps {
-        /// The network.
+        /// Identifier of the network.
         network_id: String,
-        /// How many.
+        /// Number of addresses, including `required_floatingips`.
         amount: u32,
-        /// These among them.
+        /// Specific addresses that the request named.
         required_floatingips: Vec<String>,
     },
 }
 
-/// Room for instances.
+/// Capacity for instances.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Instances {
-    /// Virtual CPUs of each.
+    /// Number of virtual CPUs of each instance.
     pub vcpus: u64,
-    /// Memory of each, MiB.
+    /// Memory of each instance, in MiB.
     pub memory_mb: u64,
-    /// Disk of each, GiB.
+    /// Disk of each instance, in GiB.
     pub disk_gb: u64,
-    /// Second disk of each, GiB, where it was asked for beside a size. Not in Blazar, as `extra_specs`.
+    /// Ephemeral disk of each instance, in GiB, if the request had one. Not in Blazar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ephemeral_gb: Option<u32>,
-    /// How many.
+    /// Number of instances.
     pub amount: u32,
-    /// true: on one host; false: on distinct hosts; null: anywhere.
+    /// True means all instances on one host, false means each on a different host, null means any host.
     pub affinity: Option<bool>,
-    /// What hosts must be like; of a flavor reservation, the flavor as JSON.
+    /// Requirements on hosts: a JSON expression in a string. For a flavor reservation, the flavor as JSON.
     pub resource_properties: Option<String>,
-    /// Extra specs of their flavor, where they were asked for beside a size.
+    /// Extra specs of the instances' flavor, if the request had any. Not in Blazar.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_specs: BTreeMap<String, String>,
-    /// What may fail without there being room for fewer.
+    /// Kind of failure that leaves capacity for all instances: `host`, or a location property, such as
+    /// `rack`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survives: Option<String>,
-    /// The flavor to start instances with: the identifier of the reservation.
+    /// Flavor to start instances with: the identifier of the reservation.
     pub flavor_id: String,
-    /// The number of the host aggregate; null until there is one, and where the fleet is no cloud that has aggregates.
+    /// Number of the host aggregate; null until it is created, and if the fleet has no aggregates.
     pub aggregate_id: Option<u32>,
-    /// The server group to start instances in, if there is an affinity; null until there is one.
+    /// Server group to start instances in, if `affinity` isn't null; null until it is created.
     pub server_group_id: Option<String>,
 }
 
 /// An event of a lease.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Event {
-    /// Its identifier, a UUID.
+    /// Identifier of the event, a UUID.
     pub id: String,
-    /// The lease it belongs to.
+    /// Identifier of the lease.
     pub lease_id: String,
-    /// `start_lease`, `before_end_lease`, `end_lease`, or `timeout` of a lease that must start in time.
+    /// Type: `start_lease`, `before_end_lease` or `end_lease`, or `timeout` for a lease with a latest start.
     pub event_type: String,
-    /// When it is due.
+    /// Due time: UTC with microseconds.
     pub time: String,
-    /// UNDONE, `IN_PROGRESS`, DONE or ERROR.
+    /// Status: UNDONE, `IN_PROGRESS`, DONE or ERROR.
     pub status: String,
-    /// When it was made.
+    /// Time of creation: UTC to the second, `2030-01-02 10:00:00`.
     pub created_at: String,
-    /// When it was last changed.
+    /// Time of the lease's last change, in the format of `created_at`.
     pub updated_at: Option<String>,
 }
 
@@ -272,7 +277,9 @@ impl From<&LeaseRecord> for Lease {
 
 /// Looks up the resources of a lease by identifier, for answers.
 pub trait Names {
+    /// The name of a host.
     fn host(&self, id: HostId) -> Option<String>;
+    /// An address.
     fn floating_ip(&self, id: FloatingIpId) -> Option<String>;
     /// Prepared objects of a reservation. `None` if the fleet prepares nothing for reservations.
     fn prepared(&self, id: ReservationId) -> Option<Prepared>;

@@ -19,24 +19,26 @@ use super::host_properties::texts;
 use super::id::host_id;
 use super::limits::{LEASE_NAME, NAME};
 
-/// The hosts of a reservation while its lease runs.
+/// Lease pool: the hosts of a reservation while its lease runs.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LeasePool {
-    /// Its identifier: that of its reservation.
+    /// Identifier of the pool, which is the identifier of its reservation.
     pub id: String,
-    /// Its name; its identifier, if it was given none.
+    /// Name of the pool. Default: its identifier.
     pub name: String,
-    /// The lease that it belongs to.
+    /// Identifier of the lease.
     pub lease_id: String,
-    /// The project that it belongs to.
+    /// Project that owns the lease.
     pub project_id: String,
-    /// How many hosts it has.
+    /// Number of hosts.
     pub hosts: usize,
-    /// How far CPUs of its hosts are over-committed; null if it is what hosts say, or else not at all.
+    /// CPU overcommit ratio of the hosts. Null: the ratio of each host, or no overcommitment if it has no
+    /// ratio.
     pub cpu_allocation_ratio: Option<f64>,
-    /// The same of memory.
+    /// Memory overcommit ratio of the hosts. Null: the ratio of each host, or no overcommitment if it has no
+    /// ratio.
     pub ram_allocation_ratio: Option<f64>,
-    /// What schedulers go by: `filter_lease_id`, `blazar:owner`, and ratios.
+    /// Metadata for schedulers: `filter_lease_id`, `blazar:owner`, and ratios.
     pub metadata: BTreeMap<String, String>,
 }
 
@@ -67,19 +69,20 @@ impl LeasePool {
 /// A host of a lease pool.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LeasePoolHost {
-    /// Its identifier.
+    /// Identifier of the host.
     pub id: String,
+    /// Name of the host.
     pub name: String,
-    /// The instances on it.
+    /// Instances on the host.
     pub instances: Vec<LeasePoolInstance>,
 }
 
 /// An instance in a lease pool.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LeasePoolInstance {
-    /// Its identifier.
+    /// Identifier of the instance.
     pub id: String,
-    /// Its name, if it was started through this service.
+    /// Name of the instance; null if it wasn't started through this service.
     pub name: Option<String>,
 }
 

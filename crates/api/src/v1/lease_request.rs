@@ -27,6 +27,7 @@ use super::sent_back::{READ_ONLY, changed_fields};
 /// A lease in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRequest {
+    /// Its name.
     pub name: String,
     /// The requested terms. The hosts of other leases that its hints name aren't known yet.
     pub terms: Terms,
@@ -108,6 +109,7 @@ impl LeaseRequest {
 /// A requested change of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct LeaseUpdate {
+    /// What is to be different.
     pub changes: Changes,
     /// New wordings of reservations.
     pub wording: BTreeMap<ReservationId, Wording>,

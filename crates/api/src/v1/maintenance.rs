@@ -18,20 +18,20 @@ const USUAL_HORIZON: SignedDuration = SignedDuration::from_hours(28 * 24);
 /// otherwise.
 const USUAL_MARGIN: SignedDuration = SignedDuration::from_mins(10);
 
-/// Maintenance of a host.
+/// Maintenance window of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Maintenance {
-    /// The identifier of the host.
+    /// Identifier of the host.
     pub host_id: String,
-    /// Its name.
+    /// Name of the host.
     pub host: String,
-    /// From when, UTC; null if there is no time for it.
+    /// Start, in UTC; null if no window is available.
     #[schema(format = "date-time")]
     pub start_date: Option<String>,
-    /// Until when.
+    /// End, in UTC; null if no window is available.
     #[schema(format = "date-time")]
     pub end_date: Option<String>,
-    /// The lease that keeps others away; null if nothing was booked.
+    /// Identifier of the lease that reserves the host; null if no maintenance was booked.
     pub lease_id: Option<String>,
 }
 

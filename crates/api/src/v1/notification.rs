@@ -9,18 +9,18 @@ use utoipa::ToSchema;
 /// A notification.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Notification {
-    /// Its number: later ones have higher numbers.
+    /// Number of the notification. Numbers increase over time.
     pub number: u64,
-    /// When it was made: UTC, RFC 3339.
+    /// Time of creation: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub timestamp: String,
-    /// What happened: `lease.create`, `lease.event.start_lease`, `host.boot_failed`.
+    /// Kind of event: `lease.create`, `lease.event.start_lease`, `host.boot_failed`.
     pub event_type: String,
-    /// The lease; nothing of what is about an instance or a host.
+    /// Identifier of the lease; null if the event is about an instance or a host.
     pub lease_id: Option<String>,
-    /// The project of its owner; nothing of what is about a host.
+    /// Project that owns the object; null if the event is about a host.
     pub project_id: Option<String>,
-    /// The lease, the instance or the host, as it was then.
+    /// The lease, instance or host at the time of the event.
     pub payload: Value,
 }
 

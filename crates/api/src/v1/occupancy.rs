@@ -7,34 +7,37 @@ use utoipa::ToSchema;
 /// Kind of intervals with an instance of another project than the lease's, or of an unknown one.
 const FOREIGN_INSTANCE: &str = "foreign_instance";
 
-/// What looks at a host of a lease saw, from the first one to the last one that saw the same.
+/// Period during which observations of a leased host were the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OccupancyInterval {
-    /// Its number: later ones have higher numbers.
+    /// Number of the interval. Numbers increase over time.
     pub number: u64,
-    /// The host, by its identifier.
+    /// Identifier of the host.
     pub host_id: String,
-    /// The host's name; null if the service doesn't have the host any more.
+    /// Name of the host; null if the service no longer has the host.
     pub host: Option<String>,
-    /// `fenced`: nobody can start instances, and other tenants' instances leave. `verified`: nobody can start instances, and
-    /// only instances of the lease were found. `held`: only the lease's project can start instances. `unfenced`: the lease has
-    /// the host, but the fence is missing, so others can start instances. `releasing`: the host is being taken back.
-    /// `released`: the lease has given it back. `instance`: an instance of the lease's project was there.
-    /// `foreign_instance`: an instance of another project, or of an unknown one, was there. `unseen`: no look saw which
-    /// instances were there.
+    /// Observation. `fenced`: instances can't be started on the host, and instances of other projects leave.
+    /// `verified`: instances can't be started on the host, and only instances of the lease were found.
+    /// `held`: only the lease's project can start instances. `unfenced`: the lease has the host, but the
+    /// fence is missing, so other projects can start instances. `releasing`: the host is being taken back
+    /// from the lease. `released`: the lease has returned the host. `instance`: an instance of the lease's
+    /// project was on the host. `foreign_instance`: an instance of another or an unknown project was on the
+    /// host. `unseen`: the instances on the host weren't observed.
     pub kind: String,
-    /// The instance. Of other projects, only for those who may see hosts.
+    /// Identifier of the instance. For instances of other projects, null unless the caller can see hosts.
     pub instance_id: Option<String>,
-    /// The instance's project, if it is known. Other projects, only for those who may see hosts.
+    /// Project of the instance; null if unknown. For other projects, null unless the caller can see hosts.
     pub project_id: Option<String>,
-    /// Beginning of the first look that saw it (end of a host's first look); of `unseen`, end of the look before. UTC, RFC 3339.
+    /// Beginning of the first observation in the interval, or its end if it is the first observation of the
+    /// host. For `unseen`, end of the previous observation. UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
-    /// End of the last look that saw it; of `unseen`, beginning of the next look. Null while it lasts.
+    /// End of the last observation in the interval. For `unseen`, beginning of the next observation. Null
+    /// while it lasts.
     #[schema(format = "date-time")]
     pub end: Option<String>,
-    /// Whether records of the host in this lease begin here. If the first interval of a host doesn't say so, older ones have
-    /// expired.
+    /// Whether this is the first interval of the host in the lease. If the first returned interval of a host
+    /// doesn't say so, older ones have expired.
     pub begins: bool,
 }
 

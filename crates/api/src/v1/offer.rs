@@ -18,24 +18,27 @@ use super::lease_dates::read_duration;
 /// Maximum time for which a client can have offers held.
 const LONGEST_HOLD: SignedDuration = SignedDuration::from_mins(15);
 
-/// What could be had instead of what was refused.
+/// Alternative to a rejected request.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Offer {
-    /// By which it is accepted; null if it is only said, and nothing is reserved for it.
+    /// Identifier, for accepting the offer; null if the offer isn't held, so no capacity is reserved for it.
     pub id: Option<String>,
-    /// Its number among the held offers to the caller, from 1: those of the newest refusal first. Null if it is only said or
-    /// was made to another user.
+    /// Position among the held offers to the caller, counted from 1. Offers of the newest rejection come
+    /// first. Null if the offer isn't held or was made to another user.
     pub number: Option<u64>,
-    /// What is different: `later_start`, `shorter_duration`, `fewer_hosts`, `other_pool` or `longer_timeout`.
+    /// Difference from the request: `later_start`, `shorter_duration`, `fewer_hosts`, `other_pool` or
+    /// `longer_timeout`.
     pub kind: String,
-    /// Until when it can be accepted; null if it is only said.
+    /// Time until which the offer can be accepted; null if it isn't held.
     #[schema(format = "date-time")]
     pub expires_at: Option<String>,
-    /// The lease that would change; null if it would be a new one.
+    /// Identifier of the lease that would change; null for a new lease.
     pub lease_id: Option<String>,
-    /// The lease as it would be. A new one has the offer's identifier once it is accepted.
+    /// The offered lease. If the offer for a new lease is accepted, the lease has the identifier of the
+    /// offer.
     pub lease: Lease,
-    /// The hosts that are reserved until then; only for those who may see allocations of hosts.
+    /// Identifiers of the hosts that are reserved until `expires_at`. Only for callers who can see
+    /// allocations of hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_ids: Option<Vec<String>>,
 }
@@ -70,23 +73,23 @@ fn hosts_of(record: &LeaseRecord) -> Vec<String> {
     hosts.collect::<BTreeSet<_>>().into_iter().map(|host| host.to_string()).collect()
 }
 
-/// A request that waits for its turn.
+/// A request on the waitlist.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct WaitlistEntry {
-    /// Its identifier, and that of the lease once it is served.
+    /// Identifier of the request, and of the lease that it becomes.
     pub id: String,
-    /// Its place in the line, from 1. Those before it may be of other projects.
+    /// Position on the waitlist, counted from 1. Requests of other projects count as well.
     pub place: u64,
-    /// When it has to start, or it is not wanted any more.
+    /// Latest start. The request is dropped if it hasn't started by then.
     #[schema(format = "date-time")]
     pub expires_at: String,
-    /// Between which dates it may lie, if it has none of its own: the earliest start.
+    /// Earliest start of a request that can start at any time within a window; null for fixed dates.
     #[schema(format = "date-time")]
     pub earliest_start_date: Option<String>,
-    /// The latest end.
+    /// Latest end of a request that can start at any time within a window; null for fixed dates.
     #[schema(format = "date-time")]
     pub latest_end_date: Option<String>,
-    /// What is asked for, as a lease.
+    /// The requested lease.
     pub lease: Lease,
 }
 

@@ -24,6 +24,7 @@ pub enum PlacementQuestion {
 }
 
 impl PlacementQuestion {
+    /// All of them.
     pub const ALL: [Self; 4] = [Self::Balance, Self::Drain, Self::Whatif, Self::Fit];
 
     /// Name in addresses, and of the answer's field.
@@ -135,6 +136,7 @@ pub enum AskedCluster {
 /// A question about a cluster, ready for a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementRequest {
+    /// About which cluster.
     pub cluster: AskedCluster,
     /// Options of the command. A request can't use them to name the source of a cluster.
     pub options: Vec<String>,
@@ -235,17 +237,17 @@ fn cluster(object: &mut Map<String, Value>) -> Result<AskedCluster, RequestError
     }
 }
 
-/// Answers of a cluster's remote API, version 2.
+/// Responses of a cluster's remote API, version 2.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RapiDocuments {
-    /// That to `/2/groups?bulk=1`.
+    /// Response to `/2/groups?bulk=1`.
     pub groups: Value,
-    /// That to `/2/nodes?bulk=1`.
+    /// Response to `/2/nodes?bulk=1`.
     pub nodes: Value,
-    /// That to `/2/instances?bulk=1`.
+    /// Response to `/2/instances?bulk=1`.
     pub instances: Value,
-    /// That to `/2/info`.
+    /// Response to `/2/info`.
     pub info: Value,
 }
 
@@ -253,33 +255,34 @@ macro_rules! questions {
     ($( $(#[doc = $doc:literal])+ $name:ident { $( $(#[doc = $about:literal])+ $field:ident: $kind:ty, )+ } )+) => { $(
         $(#[doc = $doc])+
         ///
-        /// One of `cluster`, `fleet`, `text` and `rapi` says about which cluster.
+        /// Exactly one of `cluster`, `fleet`, `text` and `rapi` selects the cluster.
         #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
-            /// The name that the operator has given a cluster.
+            /// Name of a cluster, as configured by the operator.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub cluster: Option<String>,
-            /// True: the hosts of the service's own fleet as nodes, and what runs there as instances.
+            /// True selects the service's own fleet: its hosts as nodes, and their guests as instances.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub fleet: Option<bool>,
-            /// A cluster in Ganeti's text format, as `hscan` and `hbal -S` write it.
+            /// Description of a cluster in Ganeti's text format, as written by `hscan` and `hbal -S`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             #[schema(max_length = 8_388_608, pattern = r"^[\s\S]*$")]
             pub text: Option<String>,
-            /// A cluster as its remote API describes it.
+            /// Description of a cluster by its remote API.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub rapi: Option<RapiDocuments>,
-            /// Nodes that are to be taken for offline.
+            /// Names of nodes to treat as offline.
             #[serde(default)]
             pub offline: Vec<String>,
-            /// Allow so many virtual CPUs per physical one, instead of what the policy allows.
+            /// Maximum number of virtual CPUs per physical CPU. Default: the policy's limit.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub max_cpu: Option<f64>,
-            /// Keep this share of each node's disk free, from 0 to 1.
+            /// Minimum share of each node's disk that stays free, from 0 to 1.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub min_disk: Option<f64>,
-            /// Which nodes fail N+1 at first: those short of `recorded` or of `reported` free memory.
+            /// Kind of free memory that decides which nodes fail N+1 before any changes: `recorded` or
+            /// `reported`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub n1_initial: Option<String>,
             $( $(#[doc = $about])+
@@ -290,70 +293,72 @@ macro_rules! questions {
 }
 
 questions! {
-    /// Which moves balance a group, as `allot hbal` has them.
+    /// Question: which moves balance a group? Equivalent to `allot hbal`.
     BalanceQuestion {
-        /// The group; it need not be said where only one has nodes.
+        /// Name of the group. Can be omitted if only one group has nodes.
         group: Option<String>,
-        /// At most so many moves.
+        /// Maximum number of moves.
         moves: Option<u32>,
-        /// Whether disks may be copied; they may if it is not said.
+        /// Whether disks can be copied. Default: true.
         disk_moves: Option<bool>,
-        /// Whether instances may be migrated; they may if it is not said.
+        /// Whether instances can be migrated. Default: true.
         instance_moves: Option<bool>,
-        /// Only move instances off offline nodes.
+        /// Whether to move only instances on offline nodes. Default: false.
         evacuate: Option<bool>,
-        /// Do not insist on limits that are exceeded already.
+        /// Whether to ignore limits that are exceeded already. Default: false.
         ignore_soft_errors: Option<bool>,
     }
-    /// Whether nodes can be emptied, as `allot drain` has it.
+    /// Question: can nodes be emptied? Equivalent to `allot drain`.
     DrainQuestion {
-        /// The nodes. At least one must be named.
+        /// Names of the nodes to empty, at least one.
         nodes: Vec<String>,
-        /// The nodes will only be restarted.
+        /// Whether the nodes will only be restarted. Default: false.
         reboot: Option<bool>,
-        /// Whether disks may be copied; they may if it is not said.
+        /// Whether disks can be copied. Default: true.
         disk_moves: Option<bool>,
-        /// Accept moves that violate policies, exclusion tags or N+1 where they are violated already.
+        /// Whether to accept moves that violate policies, exclusion tags or N+1, if they are violated
+        /// already. Default: false.
         ignore_soft_errors: Option<bool>,
     }
-    /// What the cluster would be like after changes, as `allot whatif` has it. At least one change must be given.
+    /// Question: how would changes affect the cluster? Equivalent to `allot whatif`. Requires at least one
+    /// change.
     WhatifQuestion {
-        /// Nodes that die.
+        /// Names of nodes that fail.
         lose: Vec<String>,
-        /// Empty nodes that join: `COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]` each.
+        /// Empty nodes to add, each as `COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]`.
         add_nodes: Vec<String>,
-        /// Instances that get other sizes: `INSTANCE:mem=SIZE,vcpus=N,disk=SIZE` each.
+        /// Instances to resize, each as `INSTANCE:mem=SIZE,vcpus=N,disk=SIZE`.
         resize: Vec<String>,
-        /// Instances that are created: `COUNT,DISK,RAM,CPUS[,TEMPLATE]` each.
+        /// Instances to create, each as `COUNT,DISK,RAM,CPUS[,TEMPLATE]`.
         add_instances: Vec<String>,
-        /// Instances that are removed.
+        /// Names of instances to remove.
         remove_instances: Vec<String>,
-        /// The groups are balanced in the end.
+        /// Whether to balance the groups after the changes. Default: false.
         rebalance: Option<bool>,
-        /// Disk template of the instances that room is counted for.
+        /// Disk template of the instances that capacity is counted for.
         disk_template: Option<String>,
-        /// Whether instances are placed only where every node can still be emptied; so it is if it is not said.
+        /// Whether to place instances only if every node can still be emptied. Default: true.
         capacity_checks: Option<bool>,
-        /// Judge redundancy group by group.
+        /// Whether to check redundancy in each group separately. Default: false.
         independent_groups: Option<bool>,
-        /// Count room for at most so many instances of a size.
+        /// Maximum number of instances of a size to count capacity for.
         limit: Option<u32>,
     }
-    /// How many instances of a shape fit, as `allot fit` has it.
+    /// Question: how many instances of a shape fit? Equivalent to `allot fit`.
     FitQuestion {
-        /// The shape of an instance: `DISK,RAM,CPUS[,SPINDLES]`. It must be given.
+        /// Shape of an instance: `DISK,RAM,CPUS[,SPINDLES]`. Required.
         shape: String,
-        /// Whether so many fit.
+        /// Number of instances that must fit.
         count: Option<u32>,
-        /// Their disk template.
+        /// Disk template of the instances.
         disk_template: Option<String>,
-        /// Only in this group.
+        /// Name of the group to place instances in. Default: all groups.
         group: Option<String>,
-        /// Whether instances are placed only where every node can still be emptied; so it is if it is not said.
+        /// Whether to place instances only if every node can still be emptied. Default: true.
         capacity_checks: Option<bool>,
-        /// Judge redundancy group by group.
+        /// Whether to check redundancy in each group separately. Default: false.
         independent_groups: Option<bool>,
-        /// Count at most so many.
+        /// Maximum number of instances to count.
         limit: Option<u32>,
     }
 }

@@ -4,20 +4,20 @@ use leases::hunt::{Hunt, MoveState};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What is planned for a lease, in short.
+/// Summary of a lease's migration plan.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PlanSummary {
-    /// Hosts to clear.
+    /// Number of hosts to clear.
     pub hosts_to_clear: u64,
-    /// Instances to move to other hosts.
+    /// Number of instances to move to other hosts.
     pub instances_to_move: u64,
-    /// Memory to copy, MiB.
+    /// Memory to copy, in MiB.
     pub memory_mb: u64,
-    /// Disk to copy, GiB.
+    /// Disk to copy, in GiB.
     pub disk_gb: u64,
-    /// How long all of them together stand still, milliseconds.
+    /// Downtime of all instances together, in milliseconds.
     pub downtime_ms: u64,
-    /// How long it may take, seconds. The lease lasts that much less if it takes longer.
+    /// Time reserved for the moves, in seconds. If they take longer, the lease is shorter by the difference.
     pub expected_seconds: u64,
 }
 
@@ -34,37 +34,38 @@ impl From<&Hunt> for PlanSummary {
     }
 }
 
-/// What is planned for a lease, and how far it is.
+/// Migration plan of a lease, and its progress.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Plan {
-    /// The lease.
+    /// Identifier of the lease.
     pub lease_id: String,
-    /// In short; null if nobody is moved for it.
+    /// Summary of the plan; null if no instance is moved for the lease.
     pub summary: Option<PlanSummary>,
-    /// Instances that have moved.
+    /// Number of instances that have moved.
     pub moved: u64,
-    /// Instances that are neither where they were nor where they were to go.
+    /// Number of instances that are on neither their old nor their planned host.
     pub gone: u64,
-    /// The moves in their order; null to callers who may not see hosts, since the instances belong to others.
+    /// Moves, in order. Null for callers who can't see hosts, since the instances belong to other projects.
     pub moves: Option<Vec<PlannedMove>>,
 }
 
-/// A move.
+/// Move of an instance.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PlannedMove {
-    /// The instance.
+    /// Identifier of the instance.
     pub instance_id: String,
-    /// The host that it is moved from.
+    /// Name of the old host.
     pub from_host: String,
-    /// The host that it is moved to.
+    /// Name of the new host.
     pub to_host: String,
-    /// `waiting`, `moving`, `failing`, `moved`, or `gone`.
+    /// State of the move: `waiting`, `moving`, `failing`, `moved`, or `gone`.
     pub state: String,
-    /// Of one that is moving, how much is on the other host already, percent; null if the cloud does not say.
+    /// Progress of a move in state `moving`, in percent; null if unknown.
     pub percent: Option<u8>,
 }
 
 impl PlannedMove {
+    /// The name of that state.
     pub fn state_name(state: MoveState) -> &'static str {
         match state {
             MoveState::Waiting => "waiting",

@@ -9,35 +9,36 @@ use super::date::rfc_3339_seconds;
 
 const US_PER_HOUR: f64 = 3.6e9;
 
-/// What preemptible instances came to in a period that is past.
+/// Usage of preemptible instances in a past period.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PreemptibleUsage {
-    /// From when: UTC.
+    /// Start of the period: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
-    /// Until when.
+    /// End of the period: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub end: String,
-    /// Instances that began to run.
+    /// Number of instances that started running.
     pub begun: u64,
-    /// Instances that were preempted for leases.
+    /// Number of instances that were preempted for leases.
     pub preempted: u64,
-    /// How many hours instances ran, all together.
+    /// Running time of all instances, in hours.
     pub hours: f64,
-    /// CPUs times the hours that they were used.
+    /// CPUs of instances, in core-hours.
     pub core_hours: f64,
-    /// How many hours those had run that were preempted: what is lost if they kept nothing.
+    /// Running time of preempted instances, in hours. This work is lost if they saved nothing.
     pub hours_lost: f64,
-    /// The part of all CPUs of all hosts that was used so, from 0 to 1; null to callers who may not see hosts.
+    /// Share of all CPUs of all hosts that preemptible instances used, from 0 to 1. Null for callers who
+    /// can't see hosts.
     pub utilisation_gained: Option<f64>,
 }
 
-/// Projects whose instances are preemptible unless a request says otherwise.
+/// Pattern of projects whose instances are preemptible, unless a request says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PreemptibleProject {
-    /// Their identifiers, with `*` for anything and `?` for any character.
+    /// Pattern of project identifiers: `*` matches any text and `?` any character.
     pub pattern: String,
-    /// Since when they are listed; null if by the settings.
+    /// Time at which the pattern was added; null for patterns from the operator's settings.
     #[schema(format = "date-time")]
     pub created_at: Option<String>,
 }

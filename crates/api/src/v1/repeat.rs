@@ -191,27 +191,27 @@ fn has_seconds(span: &Span) -> bool {
     parts.into_iter().sum::<i128>() % 60_000_000_000 != 0
 }
 
-/// Leases that were made together.
+/// A series of recurring leases.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Series {
-    /// What they are found by.
+    /// Identifier of the series.
     pub id: String,
-    /// The leases, by start.
+    /// Leases of the series, by start.
     pub leases: Vec<Lease>,
-    /// Dates that were left out, since the lease could not be had.
+    /// Skipped dates, for which the lease wasn't available.
     pub skipped: Vec<Skipped>,
 }
 
-/// A date that was left out.
+/// A skipped date.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Skipped {
-    /// From when.
+    /// Start of the skipped lease: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start_date: String,
-    /// Until when.
+    /// End of the skipped lease: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub end_date: String,
-    /// Why.
+    /// Reason the date was skipped.
     pub reason: String,
 }
 

@@ -16,6 +16,7 @@ use super::python;
 pub(crate) struct Expression {
     /// The text, which answers repeat.
     pub wording: Option<Arc<str>>,
+    /// What it means.
     pub requirement: Requirement,
 }
 

@@ -200,6 +200,7 @@ fn addresses(value: Option<&Value>) -> Result<BTreeSet<IpAddr>, RequestError> {
     list("required_floatingips", value)?.iter().map(address).collect()
 }
 
+/// An IP address.
 pub(crate) fn address(value: &Value) -> Result<IpAddr, RequestError> {
     let wrong = || RequestError::Address(super::python::shown(value));
     value.as_str().and_then(|text| text.parse().ok()).ok_or_else(wrong)

@@ -5,29 +5,30 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Who sends a request, and what they may do.
+/// The caller's identity and permissions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Session)]
 pub struct SessionOf {
-    /// The user's identifier.
+    /// Identifier of the user.
     pub user: String,
-    /// What people call the user; null if that is not known.
+    /// Name of the user; null if unknown.
     pub user_name: Option<String>,
-    /// The project.
+    /// Identifier of the project.
     pub project_id: String,
-    /// What people call the project; null if that is not known.
+    /// Name of the project; null if unknown.
     pub project_name: Option<String>,
-    /// Identifiers of the projects that the user has a role in; null unless the service's own file of users has them.
+    /// Identifiers of the projects in which the user has a role; null if the user isn't in the service's own
+    /// users file.
     pub projects: Option<Vec<String>>,
-    /// The user's roles in the project, with those that they imply.
+    /// Roles of the user in the project, including implied roles.
     pub roles: Vec<String>,
-    /// How the user was identified: `token`, `password`, or `none` where everybody is the administrator.
+    /// Authentication method: `token`, `password`, or `none` if every caller is an administrator.
     pub authentication: String,
-    /// When the session ends: UTC, RFC 3339; null where there is none.
+    /// End of the session: UTC, RFC 3339; null if the caller doesn't use a session.
     #[schema(format = "date-time")]
     pub expires_at: Option<String>,
-    /// With what one can log in here: `token`, `password`, or `none`.
+    /// Login methods of this service: `token`, `password`, or `none`.
     pub may_log_in_with: Vec<String>,
-    /// By the names of rules, as a policy file has them, what the user may do in the project.
+    /// Whether each policy rule allows the user in the project, by name of the rule in a policy file.
     pub rules: BTreeMap<String, bool>,
 }

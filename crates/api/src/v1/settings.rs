@@ -5,26 +5,26 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A setting that the service was started with.
+/// A setting of the service, as of its start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Setting)]
 pub struct SettingOf {
-    /// Its key in the configuration file, with the section's: `log.format`.
+    /// Key in the configuration file, including the section: `log.format`.
     pub key: String,
-    /// The heading that it stands under in the documentation.
+    /// Heading in the configuration reference.
     pub heading: String,
-    /// As it would be written in the file; null if there is none. Of addresses only the scheme, the host and the port,
-    /// since the rest may be a secret.
+    /// Value, as in the configuration file; null if it isn't set. URLs are reduced to scheme, host and port,
+    /// since the rest can contain secrets.
     pub value: Option<String>,
-    /// What it is where nobody says anything else; null if that is nothing.
+    /// Default value; null if there isn't one.
     pub default: Option<String>,
-    /// Where the value was found: `flag`, `environment`, `file` or `default`.
+    /// Source of the value: `flag`, `environment`, `file` or `default`.
     pub source: String,
-    /// What it is for.
+    /// Purpose of the setting.
     pub description: String,
 }
 
-/// Names beside identifiers.
+/// Names of users and projects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Names)]
 pub struct KnownNames {

@@ -18,35 +18,35 @@ fn hours(parts: u128, in_one: u128) -> f64 {
     Decimal::of_parts(parts, HOUR_US * in_one).millionths as f64 / 1e6
 }
 
-/// What was reserved.
+/// Reserved resources.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Reserved {
-    /// Whole hosts times hours.
+    /// Reserved whole hosts, in host-hours.
     pub host_hours: f64,
-    /// Slots of room for instances times hours.
+    /// Reserved slots for instances, in slot-hours.
     pub slot_hours: f64,
-    /// Addresses times hours.
+    /// Reserved addresses, in address-hours.
     pub address_hours: f64,
-    /// CPUs, of whole hosts and of room, times hours.
+    /// CPUs of reserved hosts and slots, in core-hours.
     pub core_hours: f64,
-    /// GiB of memory times hours.
+    /// Memory of reserved hosts and slots, in GiB-hours.
     pub gib_hours: f64,
-    /// GiB of disk times hours.
+    /// Disk of reserved hosts and slots, in GiB-hours.
     pub disk_gib_hours: f64,
 }
 
-/// What instances used.
+/// Resources used by instances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Used {
-    /// Instances that were started.
+    /// Number of instances started.
     pub instances_started: u64,
-    /// Instances times hours.
+    /// Running time of all instances, in instance-hours.
     pub instance_hours: f64,
-    /// CPUs times hours.
+    /// CPUs of instances, in core-hours.
     pub core_hours: f64,
-    /// GiB of memory times hours.
+    /// Memory of instances, in GiB-hours.
     pub gib_hours: f64,
-    /// GiB of disk times hours.
+    /// Disk of instances, in GiB-hours.
     pub disk_gib_hours: f64,
 }
 
@@ -76,14 +76,14 @@ impl From<&Instances> for Used {
     }
 }
 
-/// What a lease amounts to.
+/// Usage of a lease.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LeaseUsage {
-    /// What is reserved from its start to its end, as things stand.
+    /// Reserved resources from start to end, with the lease's current dates.
     pub reserved: Reserved,
-    /// What of that is past.
+    /// Part of `reserved` that is in the past.
     pub reserved_so_far: Reserved,
-    /// What instances in it have used.
+    /// Resources used so far by instances in the lease.
     pub used: Used,
 }
 
@@ -94,40 +94,40 @@ impl LeaseUsage {
     }
 }
 
-/// Usage of one period, and of whom or what it was asked by.
+/// Usage of one group in one period. The fields of the group are present if the request groups by them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
-    /// From when: UTC, RFC 3339.
+    /// Start of the period: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
-    /// Until when.
+    /// End of the period: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub end: String,
-    /// The project.
+    /// Identifier of the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
-    /// The user.
+    /// Identifier of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
-    /// The free pool that hosts came from; absent for what is in none.
+    /// Name of the hosts' free pool; absent for resources outside of pools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// The lease; absent for instances that are in none.
+    /// Identifier of the lease; absent for instances outside of leases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_id: Option<String>,
-    /// The name of the lease, if it is still known.
+    /// Name of the lease; absent if the lease no longer exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_name: Option<String>,
-    /// The type of the lease.
+    /// Type of the lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_type: Option<String>,
-    /// Leases that started.
+    /// Number of leases that started.
     pub leases_started: u64,
-    /// What leases reserved.
+    /// Resources reserved by leases.
     pub reserved: Reserved,
-    /// What instances in leases used.
+    /// Resources used by instances in leases.
     pub used: Used,
-    /// What instances beside all leases used.
+    /// Resources used by instances outside of leases.
     pub unleased: Used,
 }
 
@@ -210,43 +210,44 @@ impl Usage {
     }
 }
 
-/// What something costs.
+/// Cost of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Cost {
-    /// A decimal number, rounded to six decimals.
+    /// Amount: a decimal number, rounded to six decimals.
     pub amount: String,
-    /// The currency, as the operator has it.
+    /// Currency, as configured by the operator.
     pub currency: String,
 }
 
 /// A line of a bill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BillingLine {
-    /// From when: UTC, RFC 3339.
+    /// Start of the period: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start: String,
-    /// Until when.
+    /// End of the period: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub end: String,
-    /// The project.
+    /// Identifier of the project.
     pub project_id: String,
-    /// The user.
+    /// Identifier of the user.
     pub user_id: String,
-    /// The lease; absent for preemptible instances, which are in none.
+    /// Identifier of the lease; absent for preemptible instances, which are outside of leases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_id: Option<String>,
-    /// The name of the lease, if it is still known.
+    /// Name of the lease; absent if the lease no longer exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_name: Option<String>,
-    /// For what: lease, host, room, room-core, room-memory, address, instance, preemptible-core or preemptible-memory.
+    /// Billed item: lease, host, room, room-core, room-memory, address, instance, preemptible-core or
+    /// preemptible-memory.
     pub item: String,
-    /// How much of it: a decimal number, rounded to six decimals.
+    /// Quantity in `unit`: a decimal number, rounded to six decimals.
     pub quantity: String,
-    /// What that is measured in: `host-hour`.
+    /// Unit of the quantity: `host-hour`.
     pub unit: String,
-    /// What a unit costs: a decimal number.
+    /// Price of one unit: a decimal number.
     pub unit_price: String,
-    /// What the line amounts to: a decimal number, rounded to six decimals once.
+    /// Amount of the line: a decimal number, rounded to six decimals once.
     pub amount: String,
 }
 
@@ -295,37 +296,38 @@ impl BillingLine {
     }
 }
 
-/// Something that happened to a lease or an instance.
+/// Event of a lease or an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsageEvent {
-    /// Its number: later ones have higher numbers.
+    /// Number of the event. Numbers increase over time.
     pub number: u64,
-    /// When: UTC, RFC 3339.
+    /// Time of the event: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub timestamp: String,
-    /// What: `lease.started`, `instance.moved`.
+    /// Kind of event: `lease.started`, `instance.moved`.
     pub event: String,
-    /// The lease, or that of the instance.
+    /// Identifier of the lease, or of the instance's lease; null if there is no lease.
     pub lease_id: Option<String>,
-    /// The instance.
+    /// Identifier of the instance; null for events of leases.
     pub instance_id: Option<String>,
-    /// The project.
+    /// Identifier of the project.
     pub project_id: String,
-    /// The user.
+    /// Identifier of the user.
     pub user_id: String,
-    /// The type of the lease.
+    /// Type of the lease.
     pub lease_type: Option<String>,
-    /// The status after it.
+    /// Status after the event.
     pub status: String,
-    /// From when the lease is then: UTC, RFC 3339.
+    /// Start of the lease after the event: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub start_date: Option<String>,
-    /// Until when it is then.
+    /// End of the lease after the event: UTC, RFC 3339.
     #[schema(format = "date-time")]
     pub end_date: Option<String>,
-    /// The hosts that it has then, by their identifiers; that of the instance.
+    /// Identifiers of the lease's hosts after the event, or of the instance's host. Empty unless the caller
+    /// is an administrator.
     pub hosts: Vec<String>,
-    /// Why, where that is known.
+    /// Reason for the event; null if unknown.
     pub reason: Option<String>,
 }
 

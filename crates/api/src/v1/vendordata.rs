@@ -11,48 +11,51 @@ use super::end_action::end_action_name;
 use super::error::RequestError;
 use super::id::instance_id;
 
-/// What a server sees as `vendor_data2.json`, below the name that Nova's configuration gives to this service. Empty if it is
-/// on no host of the service.
+/// Content of `vendor_data2.json` in the server, below the name that Nova's configuration gives this service.
+/// Empty if the server isn't on a host of the service.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Vendordata {
-    /// The lease that it is part of.
+    /// Lease that the server is part of; absent if it isn't part of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<VendordataLease>,
-    /// Whether leases preempt it.
+    /// Whether the server is preempted for leases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preemptible: Option<bool>,
-    /// When it is asked to shut down, if a lease that needs its place is known.
+    /// Time of the preemption notice, which asks the server to shut down; absent if no lease that needs its
+    /// place is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = "date-time")]
     pub shutdown_date: Option<String>,
-    /// When it is gone at the latest.
+    /// Time by which the server is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = "date-time")]
     pub gone_date: Option<String>,
 }
 
-/// The lease of a server.
+/// Lease of a server.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct VendordataLease {
-    /// Its identifier.
+    /// Identifier of the lease.
     pub id: String,
+    /// Name of the lease.
     pub name: String,
-    /// PENDING, ACTIVE and so on.
+    /// Status of the lease: PENDING, ACTIVE and so on.
     pub status: String,
-    /// When it starts.
+    /// Start of the lease.
     #[schema(format = "date-time")]
     pub start_date: String,
-    /// When it ends: what becomes of the server then, its end action says.
+    /// End of the lease. The server is then treated as `end_action` requires.
     #[schema(format = "date-time")]
     pub end_date: String,
-    /// `delete`, `keep`, `snapshot` or `migrate`.
+    /// Action on the lease's guests at its end: `delete`, `keep`, `snapshot` or `migrate`.
     pub end_action: String,
-    /// The reservation whose place the server takes; absent if that may be one of several.
+    /// Reservation that the server is part of; absent if several are possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation_id: Option<String>,
 }
 
 impl VendordataLease {
+    /// That lease, and that reservation of it.
     pub fn new(record: &LeaseRecord, reservation: Option<ReservationId>) -> Self {
         let lease = &record.lease;
         Self {

@@ -14,20 +14,20 @@ const ADMIN: &str = "rule:admin";
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $variant:ident $name:literal $default:ident;)*) => {
-        /// A rule that the service asks for.
+        /// A policy rule that the service checks.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Rule { $($(#[$doc])* $variant),* }
 
         impl Rule {
-            /// All of them.
+            /// All rules.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
 
-            /// Its name in a policy file and in answers.
+            /// Name in policy files and in the API.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
             }
 
-            /// What it is unless a file says otherwise.
+            /// Default definition, unless a policy file overrides it.
             pub fn default(self) -> &'static str {
                 match self { $(Self::$variant => $default),* }
             }

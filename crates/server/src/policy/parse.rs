@@ -26,7 +26,7 @@ pub(super) fn parse(text: &str) -> Result<Check, ParseError> {
 }
 
 struct Parser {
-    /// Words, with the numbers of their first characters.
+    /// Words, with the positions of their first characters.
     words: Vec<(usize, String)>,
     next: usize,
     end: usize,
@@ -63,7 +63,7 @@ impl Parser {
         self.words.get(self.next).map(|(_, word)| word.as_str())
     }
 
-    /// Takes the word if it is that; words are not distinguished by case.
+    /// Consumes the next word if it equals `wanted`, ignoring case.
     fn take(&mut self, wanted: &str) -> bool {
         let is_next = self.peek().is_some_and(|word| word.eq_ignore_ascii_case(wanted));
         self.next += usize::from(is_next);

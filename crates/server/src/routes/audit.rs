@@ -19,18 +19,21 @@ use crate::policy::Rule;
 /// Default number of entries in a response.
 const USUAL: u32 = 100;
 
-/// Changes that were made, newest first. Those that were refused are not among them.
+/// List changes, newest first.
+///
+/// Rejected requests aren't included.
 #[utoipa::path(
     get, path = "/v1/audit", tag = "audit", operation_id = "list_audit",
     params(
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2_147_483_647),
-        ("marker" = Option<u64>, Query, description = "Those before the one of this number"),
-        ("user_id" = Option<String>, Query, description = "Those of this user"),
-        ("project_id" = Option<String>, Query, description = "Those for this project"),
-        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
-        ("request_id" = Option<String>, Query, description = "Those of this request"),
-        ("action" = Option<String>, Query, description = "Those of this kind: `lease.create`"),
-        ("object_id" = Option<String>, Query, description = "Those of what has this identifier"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of entries per page, at most \
+            `limits.page`. Default: 100", minimum = 1, maximum = 2_147_483_647),
+        ("marker" = Option<u64>, Query, description = "Only entries with lower numbers"),
+        ("user_id" = Option<String>, Query, description = "Only changes by this user"),
+        ("project_id" = Option<String>, Query, description = "Only changes for this project"),
+        ("tenant_id" = Option<String>, Query, description = "Synonym for `project_id`"),
+        ("request_id" = Option<String>, Query, description = "Only changes of this request"),
+        ("action" = Option<String>, Query, description = "Only changes of this kind: `lease.create`"),
+        ("object_id" = Option<String>, Query, description = "Only changes of the object with this identifier"),
     ),
     responses((status = 200, body = AuditBody))
 )]
@@ -52,7 +55,7 @@ pub(crate) async fn list(
     let marker = options.parsed("marker", |text| text.parse().ok())?;
     let limit = options.limit()?;
     let limit = limit.unwrap_or(USUAL).min(app.inner.config.limits.page);
-    // One more, to know whether there is one.
+    // One more, to find out whether there is a next page.
     let service = Arc::clone(app.service());
     let page = async move { service.audit().page(&filter, marker, limit.saturating_add(1)).await };
     let mut found = session.consider(page).await??;

@@ -25,24 +25,31 @@ const USUAL: SignedDuration = SignedDuration::from_hours(24 * 30);
 /// Maximum number of steps in a response.
 const MOST_STEPS: usize = 10_000;
 
-/// How much is free when, within a window: hosts, room for instances or addresses that the caller's project may have. Names
-/// of hosts and whose the leases are is not said.
+/// Show free capacity over time.
+///
+/// Covers hosts, instances or floating IPs that the caller's project can reserve. The response doesn't
+/// contain names of hosts or owners of leases.
 #[utoipa::path(
     get, path = "/v1/availability", tag = "availability", operation_id = "show_availability",
     params(
-        ("start" = Option<String>, Query, description = "From when: RFC 3339, or `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM` in \
-            UTC; now if it is not said"),
-        ("end" = Option<String>, Query, description = "Until when; 30 days later if it is not said"),
-        ("resource_properties" = Option<String>, Query, description = "What hosts must be like, as in a reservation: JSON"),
-        ("hypervisor_properties" = Option<String>, Query, description = "What hosts must be like, as in a reservation"),
-        ("flavor_id" = Option<String>, Query, description = "About instances of this flavor instead of whole hosts"),
-        ("vcpus" = Option<String>, Query, description = "About instances with so many virtual CPUs"),
-        ("memory_mb" = Option<String>, Query, description = "And so much memory, MiB"),
-        ("disk_gb" = Option<String>, Query, description = "And so much disk, GiB"),
-        ("network_id" = Option<String>, Query, description = "About addresses of this network"),
-        ("amount" = Option<String>, Query, description = "How many are wanted together, for `duration`; 1 if it is not said"),
-        ("duration" = Option<String>, Query, description = "For how long: `P1D`, `4h`; then the earliest times are said at \
-            which so many are free for so long"),
+        ("start" = Option<String>, Query, description = "Start of the window: RFC 3339, or `YYYY-MM-DD`, or \
+            `YYYY-MM-DD HH:MM` in UTC. Default: now"),
+        ("end" = Option<String>, Query, description = "End of the window. Default: 30 days after its start"),
+        ("resource_properties" = Option<String>, Query, description = "Requirements on hosts, as in a \
+            reservation: a JSON expression"),
+        ("hypervisor_properties" = Option<String>, Query, description = "More requirements on hosts, as in a \
+            reservation. Hosts must match both"),
+        ("flavor_id" = Option<String>, Query, description = "Show capacity for instances of this flavor \
+            instead of whole hosts"),
+        ("vcpus" = Option<String>, Query, description = "Show capacity for instances with this number of \
+            virtual CPUs"),
+        ("memory_mb" = Option<String>, Query, description = "Memory of these instances, in MiB"),
+        ("disk_gb" = Option<String>, Query, description = "Disk of these instances, in GiB"),
+        ("network_id" = Option<String>, Query, description = "Show free addresses of this network"),
+        ("amount" = Option<String>, Query, description = "Number of hosts, instances or addresses needed at \
+            the same time for `duration`. Default: 1"),
+        ("duration" = Option<String>, Query, description = "Duration: `P1D`, `4h`. The response then has the \
+            earliest windows with `amount` free"),
     ),
     responses((status = 200, body = AvailabilityBody))
 )]
@@ -72,16 +79,20 @@ pub(crate) async fn show(
     Ok(Json(AvailabilityBody { availability }))
 }
 
-/// How many instances of a flavor there is room for when, within a window; of each of the service's own flavors that the
-/// caller may use, if none is named. As in Chameleon's Blazar, by what its clients send and read; Blazar itself has no such address.
+/// Show free capacity for instances of flavors over time.
+///
+/// Without `flavor_id`, covers each of the service's own flavors that the caller can use. Request and
+/// response follow Chameleon's Blazar; Blazar itself doesn't have this path.
 #[utoipa::path(
     get, path = "/v1/flavor-instances/availability", tag = "availability",
     operation_id = "show_flavor_availability",
     params(
-        ("flavor_id" = Option<String>, Query, description = "The flavor; all that `GET /v1/flavors` lists if it is not said"),
-        ("start_date" = Option<String>, Query, description = "From when: `YYYY-MM-DD HH:MM` in UTC, or RFC 3339; now if \
-            it is not said"),
-        ("end_date" = Option<String>, Query, description = "Until when; 30 days later if it is not said"),
+        ("flavor_id" = Option<String>, Query, description = "Identifier of the flavor. Default: all flavors \
+            that `GET /v1/flavors` lists"),
+        ("start_date" = Option<String>, Query, description = "Start of the window: `YYYY-MM-DD HH:MM` in \
+            UTC, or RFC 3339. Default: now"),
+        ("end_date" = Option<String>, Query, description = "End of the window. Default: 30 days after its \
+            start"),
     ),
     responses((status = 200, body = FlavorInstancesBody))
 )]

@@ -59,26 +59,31 @@ const TOLD_EVERY: Duration = Duration::from_millis(500);
 
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Who has which hosts when: bars, or how much is reserved on average in spans of `bucket` minutes. Names of hosts and
-/// what the leases are is said of those of the caller's project, and of others by policy.
+/// Show the calendar of host reservations.
+///
+/// Shows bars, or the average reservation in spans of `bucket` minutes. Names of hosts and details of leases
+/// are visible for the caller's project, and for other projects if the policy allows it.
 #[utoipa::path(
     get, path = "/v1/calendar", tag = "calendar", operation_id = "show_calendar",
     params(
-        ("start" = Option<String>, Query, description = "From when: RFC 3339, or `YYYY-MM-DD`, or `YYYY-MM-DD HH:MM` in \
-            UTC; the last midnight in UTC if it is not said"),
-        ("end" = Option<String>, Query, description = "Until when, 400 days later at most; 14 days later if it is not said"),
-        ("pool" = Option<String>, Query, description = "Hosts of this free pool only, by name or identifier"),
-        ("group_by" = Option<String>, Query, description = "Order hosts by this: `pool`, or the name of a capability"),
-        ("bucket" = Option<u32>, Query, description = "Say how much is reserved in spans of so many minutes, of which there \
-            may be 2000", minimum = 1),
-        ("limit" = Option<u32>, Query, description = "At most so many hosts, and never more than 1000; 200 if it is not \
-            said. There may be fewer, with a `next`", minimum = 1),
-        ("marker" = Option<String>, Query, description = "Hosts after this one: the `next` of the answer before"),
-        ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an answer that the client has"),
+        ("start" = Option<String>, Query, description = "Start of the window: RFC 3339, or `YYYY-MM-DD`, or \
+            `YYYY-MM-DD HH:MM` in UTC. Default: last midnight in UTC"),
+        ("end" = Option<String>, Query, description = "End of the window, at most 400 days after `start`. \
+            Default: 14 days after `start`"),
+        ("pool" = Option<String>, Query, description = "Name or identifier of a free pool. Default: hosts of \
+            all pools"),
+        ("group_by" = Option<String>, Query, description = "Property to group hosts by: `pool`, or the name \
+            of a capability"),
+        ("bucket" = Option<u32>, Query, description = "Length in minutes of spans to show average \
+            reservations for, instead of bars. At most 2000 spans", minimum = 1),
+        ("limit" = Option<u32>, Query, description = "Maximum number of hosts per page, at most 1000. \
+            Default: 200. A page can have fewer hosts and a `next`", minimum = 1),
+        ("marker" = Option<String>, Query, description = "Value of `next` in the previous response"),
+        ("If-None-Match" = Option<String>, Header, description = "`ETag` of a response that the client has"),
     ),
     responses(
         (status = 200, body = CalendarBody),
-        (status = 304, description = "The answer is the one that the client has"),
+        (status = 304, description = "The client has the current response"),
     )
 )]
 pub(crate) async fn show(
@@ -239,12 +244,14 @@ fn revision_text(app: &App, revision: u64) -> String {
     format!("{revision}-{run}")
 }
 
-/// Word of changes, as server-sent events: `revision`, with the calendar's revision as its identifier, now unless the
-/// client knows it already, and after every change. A user has a limited number of such streams, each of which ends
-/// after some time: browsers ask again by themselves.
+/// Follow changes of the calendar as server-sent events.
+///
+/// Each event is a `revision`, with the calendar's revision as its identifier. The first event comes
+/// immediately, unless the client already knows the revision; then one comes after every change. The number
+/// of streams of a user is limited. A stream ends after some time, and browsers reconnect by themselves.
 #[utoipa::path(
     get, path = "/v1/calendar/changes", tag = "calendar", operation_id = "follow_calendar",
-    params(("Last-Event-ID" = Option<String>, Header, description = "The revision that the client knows")),
+    params(("Last-Event-ID" = Option<String>, Header, description = "Revision that the client has")),
     responses((status = 200, description = "Events", content_type = "text/event-stream", body = CalendarChange))
 )]
 pub(crate) async fn changes(
@@ -265,7 +272,7 @@ pub(crate) async fn changes(
     let until = Instant::now() + lasts;
     let following = Following { app, known, told_at: None, until, _place: place };
     let events = Sse::new(events(following)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-    // A proxy that collects what is sent would keep it for good.
+    // A proxy that buffers responses would never forward the events.
     Ok(([(HeaderName::from_static("x-accel-buffering"), "no")], events).into_response())
 }
 

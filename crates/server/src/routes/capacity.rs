@@ -14,18 +14,23 @@ use crate::error::ApiError;
 use crate::extract::Options;
 use crate::policy::Rule;
 
-/// Requests for new leases that were refused for lack of capacity in a past period, by kind, and how many of them more
-/// capacity would have met. The 100 kinds with the most refusals are shown. Of the caller's project; an administrator sees
-/// all.
+/// Show requests that were rejected for lack of capacity.
+///
+/// Counts requests for new leases in a past period by kind, and the number that additional capacity would
+/// have met. Contains the 100 kinds with the most rejections. Covers the caller's project; for
+/// administrators, all projects.
 #[utoipa::path(
     get, path = "/v1/capacity", tag = "usage", operation_id = "show_capacity",
     params(
-        ("start" = Option<String>, Query, description = "First instant, written as for usage; by default the beginning of the \
-            month. Refusals are counted by days in UTC, and days that the period touches are included"),
-        ("end" = Option<String>, Query, description = "End of the period, written as for usage; by default now"),
-        ("time_zone" = Option<String>, Query, description = "Time zone of dates without a time, as for usage"),
-        ("project_id" = Option<String>, Query, description = "Only of this project; of others for administrators only"),
-        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
+        ("start" = Option<String>, Query, description = "Start of the period, in the format of `GET \
+            /v1/usage`. Default: start of the current month. Rejections are counted by day in UTC, and days \
+            that the period touches are included"),
+        ("end" = Option<String>, Query, description = "End of the period, in the format of `GET /v1/usage`. \
+            Default: now"),
+        ("time_zone" = Option<String>, Query, description = "Time zone of dates without a time. Default: UTC"),
+        ("project_id" = Option<String>, Query, description = "Only requests of this project. Only \
+            administrators can name another project"),
+        ("tenant_id" = Option<String>, Query, description = "Synonym for `project_id`"),
     ),
     responses((status = 200, body = CapacityBody))
 )]

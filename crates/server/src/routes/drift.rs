@@ -12,8 +12,10 @@ use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::policy::Rule;
 
-/// Looks at all machines for differences between what is stored and what the fleet shows, and for leases of projects that
-/// were deleted in Keystone, if its tokens alone are good here. Nothing is changed.
+/// List differences between store and fleet.
+///
+/// Checks all machines. Also finds leases of projects that were deleted in Keystone, if the service accepts
+/// only Keystone's tokens. Changes nothing.
 #[utoipa::path(
     get, path = "/v1/drift", tag = "drift", operation_id = "list_drift",
     responses((status = 200, body = DriftBody))
@@ -24,7 +26,9 @@ pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Jso
     Ok(Json(body(&app.service().repairs().drift(projects.as_deref()).await?)))
 }
 
-/// Sets differences right where that can be done; the answer has what is left.
+/// Repair differences between store and fleet.
+///
+/// Repairs all differences that can be repaired. The response lists the remaining ones.
 #[utoipa::path(
     post, path = "/v1/drift/repair", tag = "drift", operation_id = "repair_drift",
     responses((status = 200, body = DriftBody))
@@ -38,7 +42,9 @@ pub(crate) async fn repair(State(app): State<App>, session: Session) -> Result<J
     Ok(Json(body(&left)))
 }
 
-/// Takes the clock of the service's machine for right, as `wrong_clock` asks for; the answer has what is left.
+/// Accept the clock of the service's machine as correct.
+///
+/// Resolves the difference `wrong_clock`. The response lists the remaining differences.
 #[utoipa::path(
     post, path = "/v1/drift/accept-clock", tag = "drift", operation_id = "accept_clock",
     responses((status = 200, body = DriftBody))
@@ -50,8 +56,10 @@ pub(crate) async fn accept_clock(
     accept(&app, &session, Acceptable::Clock).await
 }
 
-/// Takes the fleet for that of this store, as `foreign_fleet` asks for; the answer has what is left. What the fleet
-/// holds for leases that the store does not know is taken back from then on.
+/// Accept the fleet as belonging to this store.
+///
+/// Resolves the difference `foreign_fleet`. From then on, the service takes back everything that the fleet
+/// holds for leases unknown to the store. The response lists the remaining differences.
 #[utoipa::path(
     post, path = "/v1/drift/accept-fleet", tag = "drift", operation_id = "accept_fleet",
     responses((status = 200, body = DriftBody))

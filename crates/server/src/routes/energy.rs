@@ -19,12 +19,14 @@ use crate::extract::Options;
 use crate::listing::{CHUNK, Listing};
 use crate::policy::Rule;
 
-/// How many hosts of each free pool have to be on when, and which may be off from when to when. It is planned whether
-/// power is saved or not.
+/// Show the power-saving plan.
+///
+/// For each free pool, contains the number of hosts that must be on over time, and the hosts that can be off.
+/// The plan is also computed while power saving is off.
 #[utoipa::path(
     get, path = "/v1/energy/plan", tag = "energy", operation_id = "show_energy_plan",
-    params(("horizon" = Option<String>, Query, description = "How far ahead, as `12h` or `7d`; as far as the operator \
-        has set if it is not said")),
+    params(("horizon" = Option<String>, Query, description = "Planning horizon, from 1 minute to 1 year: \
+            `12h`, `7d`. Default: `energy.horizon`")),
     responses((status = 200, body = EnergyPlanBody))
 )]
 pub(crate) async fn plan(
@@ -55,14 +57,15 @@ pub(crate) async fn plan(
     }))
 }
 
-/// What was saved and used in a period that is past, by free pool.
+/// Show energy saved and used in a past period, by free pool.
 #[utoipa::path(
     get, path = "/v1/energy/report", tag = "energy", operation_id = "show_energy_report",
     params(
-        ("start" = Option<String>, Query, description = "First instant, written as for usage; by default the beginning of the \
-            month"),
-        ("end" = Option<String>, Query, description = "End of the period, written as for usage; by default now"),
-        ("time_zone" = Option<String>, Query, description = "Whose days, as for usage"),
+        ("start" = Option<String>, Query, description = "Start of the period, in the format of `GET \
+            /v1/usage`. Default: start of the current month"),
+        ("end" = Option<String>, Query, description = "End of the period, in the format of `GET /v1/usage`. \
+            Default: now"),
+        ("time_zone" = Option<String>, Query, description = "Time zone of dates without a time. Default: UTC"),
     ),
     responses((status = 200, body = EnergyReportBody))
 )]
@@ -85,7 +88,7 @@ pub(crate) async fn report(
     Ok(Json(EnergyReportBody { start, end, pools, saved_kwh, used_kwh, total_kwh }))
 }
 
-/// The power of all hosts.
+/// List power states of all hosts.
 #[utoipa::path(
     get, path = "/v1/energy/hosts", tag = "energy", operation_id = "list_energy_hosts",
     responses((status = 200, body = EnergyHostsBody))

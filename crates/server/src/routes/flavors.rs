@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::extract::Body;
 use crate::policy::Rule;
 
-/// The flavors that the caller may use.
+/// List flavors that the caller can use.
 #[utoipa::path(
     get, path = "/v1/flavors", tag = "flavors", operation_id = "list_flavors",
     responses((status = 200, body = FlavorsBody))
@@ -29,13 +29,14 @@ pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Jso
     Ok(Json(FlavorsBody { flavors: flavors.map(|record| Flavor::from(record.as_ref())).collect() }))
 }
 
-/// Enters a flavor.
+/// Create a flavor.
 #[utoipa::path(
     post, path = "/v1/flavors", tag = "flavors", operation_id = "create_flavor",
     request_body = FlavorCreate,
     responses(
         (status = 201, body = FlavorBody),
-        (status = 409, description = "There is one of that identifier", body = api::v1::ErrorBody),
+        (status = 409, description = "A flavor with this identifier exists already",
+         body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn create(
@@ -71,10 +72,10 @@ fn find(app: &App, session: &Session, id: &str) -> Result<Arc<FlavorRecord>, Api
     record.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, format!("Flavor {} not found", Quoted(id))))
 }
 
-/// A flavor.
+/// Show a flavor.
 #[utoipa::path(
     get, path = "/v1/flavors/{flavor_id}", tag = "flavors", operation_id = "show_flavor",
-    params(("flavor_id" = String, Path, description = "The flavor")),
+    params(("flavor_id" = String, Path, description = "Identifier of the flavor")),
     responses((status = 200, body = FlavorBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn show(
@@ -86,10 +87,12 @@ pub(crate) async fn show(
     Ok(Json(FlavorBody { flavor: Flavor::from(find(&app, &session, &id)?.as_ref()) }))
 }
 
-/// Enters a flavor, or exchanges the one of that identifier. Leases that have it keep what it was.
+/// Create or replace a flavor.
+///
+/// Existing leases keep the previous version.
 #[utoipa::path(
     put, path = "/v1/flavors/{flavor_id}", tag = "flavors", operation_id = "update_flavor",
-    params(("flavor_id" = String, Path, description = "The flavor")),
+    params(("flavor_id" = String, Path, description = "Identifier of the flavor")),
     request_body = FlavorCreate,
     responses((status = 200, body = FlavorBody))
 )]
@@ -107,10 +110,12 @@ pub(crate) async fn update(
     Ok(Json(put(&app, &session, request, id).await?))
 }
 
-/// Takes a flavor away. Leases that have it keep it.
+/// Delete a flavor.
+///
+/// Existing leases keep it.
 #[utoipa::path(
     delete, path = "/v1/flavors/{flavor_id}", tag = "flavors", operation_id = "delete_flavor",
-    params(("flavor_id" = String, Path, description = "The flavor")),
+    params(("flavor_id" = String, Path, description = "Identifier of the flavor")),
     responses((status = 204), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn delete(

@@ -18,12 +18,14 @@ use crate::error::ApiError;
 use crate::extract::{Body, Options};
 use crate::policy::Rule;
 
-/// All addresses that may be leased.
+/// List floating IPs that can be leased.
 #[utoipa::path(
     get, path = "/v1/floatingips", tag = "floating IPs", operation_id = "list_floating_ips",
     params(
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
-        ("marker" = Option<String>, Query, description = "Those after the floating IP of this identifier"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of floating IPs per page, at most \
+            `limits.page`. Default: the whole list", minimum = 1),
+        ("marker" = Option<String>, Query, description = "Identifier of the floating IP after which the page \
+            starts"),
     ),
     responses((status = 200, body = FloatingIpsBody))
 )]
@@ -47,14 +49,15 @@ pub(crate) async fn list(
     paging.answer("floatingips", after, read, |record| FloatingIp::from(record.as_ref())).await
 }
 
-/// Takes an address on that may be leased.
+/// Add a floating IP that can be leased.
 #[utoipa::path(
     post, path = "/v1/floatingips", tag = "floating IPs", operation_id = "create_floating_ip",
     request_body = FloatingIpCreate,
     responses(
         (status = 201, body = FloatingIpBody),
-        (status = 404, description = "No subnet has the address", body = api::v1::ErrorBody),
-        (status = 409, description = "There is one of that address", body = api::v1::ErrorBody),
+        (status = 404, description = "No subnet contains the address", body = api::v1::ErrorBody),
+        (status = 409, description = "A floating IP with this address exists already",
+         body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn create(
@@ -77,10 +80,10 @@ fn find(app: &App, id: &str) -> Result<Arc<FloatingIpRecord>, ApiError> {
         .ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, format!("Floating IP {} not found.", Quoted(id))))
 }
 
-/// An address that may be leased.
+/// Show a floating IP.
 #[utoipa::path(
     get, path = "/v1/floatingips/{floatingip_id}", tag = "floating IPs", operation_id = "show_floating_ip",
-    params(("floatingip_id" = String, Path, description = "The address's identifier")),
+    params(("floatingip_id" = String, Path, description = "Identifier of the floating IP")),
     responses((status = 200, body = FloatingIpBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn show(
@@ -92,15 +95,15 @@ pub(crate) async fn show(
     Ok(Json(FloatingIpBody { floatingip: FloatingIp::from(find(&app, &id)?.as_ref()) }))
 }
 
-/// Takes an address away.
+/// Remove a floating IP.
 #[utoipa::path(
     delete, path = "/v1/floatingips/{floatingip_id}", tag = "floating IPs",
     operation_id = "delete_floating_ip",
-    params(("floatingip_id" = String, Path, description = "The address's identifier")),
+    params(("floatingip_id" = String, Path, description = "Identifier of the floating IP")),
     responses(
         (status = 204),
         (status = 404, body = api::v1::ErrorBody),
-        (status = 409, description = "It is reserved", body = api::v1::ErrorBody),
+        (status = 409, description = "The floating IP is reserved", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn delete(

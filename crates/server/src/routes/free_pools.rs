@@ -20,7 +20,7 @@ use crate::extract::Body;
 use crate::listing::Listing;
 use crate::policy::Rule;
 
-/// All free pools.
+/// List free pools.
 #[utoipa::path(
     get, path = "/v1/freepools", tag = "freepools", operation_id = "list_freepools",
     responses((status = 200, body = FreePoolsBody))
@@ -31,13 +31,13 @@ pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Jso
     Ok(Json(FreePoolsBody { freepools }))
 }
 
-/// Makes a free pool.
+/// Create a free pool.
 #[utoipa::path(
     post, path = "/v1/freepools", tag = "freepools", operation_id = "create_freepool",
     request_body = FreePoolCreate,
     responses(
         (status = 201, body = FreePoolBody),
-        (status = 409, description = "There is one of that name", body = api::v1::ErrorBody),
+        (status = 409, description = "A pool with this name exists already", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn create(
@@ -57,10 +57,10 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(FreePoolBody { freepool: shown(&app, &record) })).into_response())
 }
 
-/// A free pool.
+/// Show a free pool.
 #[utoipa::path(
     get, path = "/v1/freepools/{freepool}", tag = "freepools", operation_id = "show_freepool",
-    params(("freepool" = String, Path, description = "The free pool: its identifier or name")),
+    params(("freepool" = String, Path, description = "Identifier or name of the free pool")),
     responses((status = 200, body = FreePoolBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn show(
@@ -72,15 +72,18 @@ pub(crate) async fn show(
     Ok(Json(FreePoolBody { freepool: shown(&app, find(&app, &freepool)?.as_ref()) }))
 }
 
-/// Renames a free pool, or changes what it says of its hosts. Leases stay as they are.
+/// Update the name, capabilities or end action of a free pool.
+///
+/// Existing leases don't change.
 #[utoipa::path(
     put, path = "/v1/freepools/{freepool}", tag = "freepools", operation_id = "update_freepool",
-    params(("freepool" = String, Path, description = "The free pool: its identifier or name")),
+    params(("freepool" = String, Path, description = "Identifier or name of the free pool")),
     request_body = FreePoolChange,
     responses(
         (status = 200, body = FreePoolBody),
         (status = 404, body = api::v1::ErrorBody),
-        (status = 409, description = "Another has that name, or a lease rests on what it says",
+        (status = 409, description = "A pool with this name exists already, or a lease depends on the \
+            capabilities",
          body = api::v1::ErrorBody),
     )
 )]
@@ -100,14 +103,14 @@ pub(crate) async fn update(
     Ok(Json(FreePoolBody { freepool: shown(&app, &record) }))
 }
 
-/// Removes a free pool that no host is in.
+/// Delete a free pool without hosts.
 #[utoipa::path(
     delete, path = "/v1/freepools/{freepool}", tag = "freepools", operation_id = "delete_freepool",
-    params(("freepool" = String, Path, description = "The free pool: its identifier or name")),
+    params(("freepool" = String, Path, description = "Identifier or name of the free pool")),
     responses(
         (status = 204),
         (status = 404, body = api::v1::ErrorBody),
-        (status = 409, description = "Hosts are in it", body = api::v1::ErrorBody),
+        (status = 409, description = "The pool has hosts", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn delete(
@@ -122,10 +125,10 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The hosts of a free pool, leased or not.
+/// List hosts of a free pool, leased or not.
 #[utoipa::path(
     get, path = "/v1/freepools/{freepool}/hosts", tag = "freepools", operation_id = "list_freepool_hosts",
-    params(("freepool" = String, Path, description = "The free pool: its identifier or name")),
+    params(("freepool" = String, Path, description = "Identifier or name of the free pool")),
     responses((status = 200, body = HostsBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn list_hosts(
@@ -139,15 +142,18 @@ pub(crate) async fn list_hosts(
     Ok(Listing::new(&session, "hosts", hosts::in_pools(&app, hosts), hosts::shown).respond().await)
 }
 
-/// Takes a machine of the fleet on as a host of a free pool. It may be in no other, and nobody may be on it.
+/// Add a machine of the fleet to a free pool as a host.
+///
+/// The machine must not be in a pool, and must not run guests.
 #[utoipa::path(
     post, path = "/v1/freepools/{freepool}/hosts", tag = "freepools", operation_id = "add_freepool_host",
-    params(("freepool" = String, Path, description = "The free pool: its identifier or name")),
+    params(("freepool" = String, Path, description = "Identifier or name of the free pool")),
     request_body = HostCreate,
     responses(
         (status = 201, body = HostBody),
-        (status = 404, description = "There is no such pool, or no such machine", body = api::v1::ErrorBody),
-        (status = 409, description = "It is in a pool already, or in use", body = api::v1::ErrorBody),
+        (status = 404, description = "Pool or machine not found", body = api::v1::ErrorBody),
+        (status = 409, description = "The machine is in a pool already, or in use",
+         body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn add_host(
@@ -165,19 +171,22 @@ pub(crate) async fn add_host(
     Ok((StatusCode::CREATED, Json(HostBody { host: hosts::show_one(&app, record) })).into_response())
 }
 
-/// Moves a host from another free pool into this one. It keeps its identifier, what it says of itself, and its leases; what
-/// these were made for stays so, or the host stays where it is.
+/// Move a host from another free pool to this one.
+///
+/// The host keeps its identifier, its own capabilities and its leases. The request is rejected if a lease
+/// depends on capabilities that would change.
 #[utoipa::path(
     put, path = "/v1/freepools/{freepool}/hosts/{host_id}", tag = "freepools",
     operation_id = "move_freepool_host",
     params(
-        ("freepool" = String, Path, description = "The free pool that it is to be in: its identifier or name"),
-        ("host_id" = String, Path, description = "The host: its identifier or name"),
+        ("freepool" = String, Path, description = "Identifier or name of the new free pool"),
+        ("host_id" = String, Path, description = "Identifier or name of the host"),
     ),
     responses(
         (status = 200, body = HostBody),
-        (status = 404, description = "There is no such pool, or no such host in any", body = api::v1::ErrorBody),
-        (status = 409, description = "A lease rests on what would change", body = api::v1::ErrorBody),
+        (status = 404, description = "Pool or host not found", body = api::v1::ErrorBody),
+        (status = 409, description = "A lease depends on capabilities that would change",
+         body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn move_host(
@@ -194,19 +203,22 @@ pub(crate) async fn move_host(
     Ok(Json(HostBody { host: hosts::show_one(&app, record) }))
 }
 
-/// Gives a host of a free pool back to the fleet. Leases that are to start with it get others; if there are none, or
-/// one has started, it stays.
+/// Remove a host from a free pool and return it to the fleet.
+///
+/// Leases that haven't started get other hosts. The request is rejected if there are not enough other hosts,
+/// or if a lease on the host has started.
 #[utoipa::path(
     delete, path = "/v1/freepools/{freepool}/hosts/{host_id}", tag = "freepools",
     operation_id = "remove_freepool_host",
     params(
-        ("freepool" = String, Path, description = "The free pool: its identifier or name"),
-        ("host_id" = String, Path, description = "The host: its identifier or name"),
+        ("freepool" = String, Path, description = "Identifier or name of the free pool"),
+        ("host_id" = String, Path, description = "Identifier or name of the host"),
     ),
     responses(
         (status = 204),
-        (status = 404, description = "There is no such pool, or no such host in it", body = api::v1::ErrorBody),
-        (status = 409, description = "A lease needs it", body = api::v1::ErrorBody),
+        (status = 404, description = "Pool not found, or host not found in the pool",
+         body = api::v1::ErrorBody),
+        (status = 409, description = "A lease needs the host", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn remove_host(

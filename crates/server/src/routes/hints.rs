@@ -8,14 +8,14 @@ use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::policy::Rule;
 
-/// Hints that leases may give: their values, what goes together, and when they are too strict.
+/// List scheduler hints for leases, with their values, combinations and limits.
 #[utoipa::path(
     get, path = "/v1/hints", tag = "leases", operation_id = "list_hints",
     responses((status = 200, body = OfferedHints))
 )]
 pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Json<OfferedHints>, ApiError> {
     session.allow(&app, Rule::LeasesGet)?;
-    // Which hosts there are is the operator's business.
+    // Only operators can see the inventory.
     let hosts = session.allow(&app, Rule::HostsGet).is_ok().then(|| {
         let records = app.service().hosts().all();
         records.iter().map(|record| record.host.name.clone()).collect::<Vec<_>>()

@@ -26,12 +26,13 @@ use crate::extract::{Body, Options};
 use crate::listing::Listing;
 use crate::policy::Rule;
 
-/// All hosts.
+/// List hosts.
 #[utoipa::path(
     get, path = "/v1/os-hosts", tag = "hosts", operation_id = "list_hosts",
     params(
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
-        ("marker" = Option<String>, Query, description = "Those after the host of this identifier"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of hosts per page, at most \
+            `limits.page`. Default: the whole list", minimum = 1),
+        ("marker" = Option<String>, Query, description = "Identifier of the host after which the page starts"),
     ),
     responses((status = 200, body = HostsBody))
 )]
@@ -61,14 +62,14 @@ fn after(app: &App, options: &Options) -> Result<Option<HostId>, ApiError> {
     Ok(Some(marker))
 }
 
-/// Takes a machine of the fleet on as a host that may be leased.
+/// Add a machine of the fleet as a host.
 #[utoipa::path(
     post, path = "/v1/os-hosts", tag = "hosts", operation_id = "create_host",
     request_body = HostCreate,
     responses(
         (status = 201, body = HostBody),
-        (status = 404, description = "The fleet has no such machine", body = api::v1::ErrorBody),
-        (status = 409, description = "It is a host already, or in use", body = api::v1::ErrorBody),
+        (status = 404, description = "The fleet doesn't have this machine", body = api::v1::ErrorBody),
+        (status = 409, description = "The machine is a host already, or in use", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn create(
@@ -122,10 +123,10 @@ pub(super) fn find(app: &App, id: &str) -> Result<Arc<HostRecord>, ApiError> {
     record.ok_or_else(|| ApiError::not_found("host_id", id))
 }
 
-/// A host.
+/// Show a host.
 #[utoipa::path(
     get, path = "/v1/os-hosts/{host_id}", tag = "hosts", operation_id = "show_host",
-    params(("host_id" = String, Path, description = "The host")),
+    params(("host_id" = String, Path, description = "Identifier of the host")),
     responses((status = 200, body = HostBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn show(
@@ -137,17 +138,19 @@ pub(crate) async fn show(
     Ok(Json(HostBody { host: show_one(&app, find(&app, &id)?) }))
 }
 
-/// Sets extra capabilities of a host, or takes away those that are null, and closes it for new leases (`reservable`
-/// false) or opens it again. All or nothing. When it is closed leases that have not started get other hosts, if there are
-/// any, and running ones go on.
+/// Update a host.
+///
+/// Sets extra capabilities, or removes them if they are null. `reservable` closes the host to new leases
+/// (false), or opens it again. If it is closed, leases that haven't started get other hosts, if there are
+/// any; running leases continue on it. Either all changes are made, or the request is rejected.
 #[utoipa::path(
     put, path = "/v1/os-hosts/{host_id}", tag = "hosts", operation_id = "update_host",
-    params(("host_id" = String, Path, description = "The host")),
+    params(("host_id" = String, Path, description = "Identifier of the host")),
     request_body = HostChange,
     responses(
         (status = 200, body = HostBody),
         (status = 404, body = api::v1::ErrorBody),
-        (status = 409, description = "A lease rests on the capability", body = api::v1::ErrorBody),
+        (status = 409, description = "A lease depends on the capability", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn update(
@@ -165,14 +168,14 @@ pub(crate) async fn update(
     Ok(Json(HostBody { host: show_one(&app, record) }))
 }
 
-/// Gives a host back to the fleet.
+/// Remove a host and return it to the fleet.
 #[utoipa::path(
     delete, path = "/v1/os-hosts/{host_id}", tag = "hosts", operation_id = "delete_host",
-    params(("host_id" = String, Path, description = "The host")),
+    params(("host_id" = String, Path, description = "Identifier of the host")),
     responses(
         (status = 204),
         (status = 404, body = api::v1::ErrorBody),
-        (status = 409, description = "It is reserved", body = api::v1::ErrorBody),
+        (status = 409, description = "The host is reserved", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn delete(
@@ -201,14 +204,18 @@ fn allocation(of: &HostAllocation) -> Allocation {
     Allocation::new(of.host, of.reservations.iter().map(|(record, id)| (record.as_ref(), *id)))
 }
 
-/// What is reserved of each host: from now on, or for a lease or reservation whenever it is.
+/// List reservations of all hosts.
+///
+/// Contains current and future reservations. With `lease_id` or `reservation_id`, also contains past
+/// reservations.
 #[utoipa::path(
     get, path = "/v1/os-hosts/allocations", tag = "hosts", operation_id = "list_allocations",
     params(
-        ("limit" = Option<u32>, Query, description = "Of so many hosts at most", minimum = 1),
-        ("marker" = Option<String>, Query, description = "Of hosts after the host of this identifier"),
-        ("lease_id" = Option<String>, Query, description = "For this lease"),
-        ("reservation_id" = Option<String>, Query, description = "For this reservation"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of hosts per page, at most \
+            `limits.page`. Default: the whole list", minimum = 1),
+        ("marker" = Option<String>, Query, description = "Identifier of the host after which the page starts"),
+        ("lease_id" = Option<String>, Query, description = "Only reservations of this lease"),
+        ("reservation_id" = Option<String>, Query, description = "Only this reservation"),
     ),
     responses((status = 200, body = AllocationsBody))
 )]
@@ -230,13 +237,13 @@ pub(crate) async fn list_allocations(
     paging.answer("allocations", after, read, allocation).await
 }
 
-/// What is reserved of a host.
+/// Show reservations of a host.
 #[utoipa::path(
     get, path = "/v1/os-hosts/{host_id}/allocation", tag = "hosts", operation_id = "show_allocation",
     params(
-        ("host_id" = String, Path, description = "The host"),
-        ("lease_id" = Option<String>, Query, description = "For this lease"),
-        ("reservation_id" = Option<String>, Query, description = "For this reservation"),
+        ("host_id" = String, Path, description = "Identifier of the host"),
+        ("lease_id" = Option<String>, Query, description = "Only reservations of this lease"),
+        ("reservation_id" = Option<String>, Query, description = "Only this reservation"),
     ),
     responses((status = 200, body = AllocationBody), (status = 404, body = api::v1::ErrorBody))
 )]
@@ -262,12 +269,14 @@ pub(super) fn may_know(property: &service::Property, admin: bool) -> bool {
     admin || (!property.private && !property.names_projects())
 }
 
-/// The properties that hosts have.
+/// List properties of hosts.
 #[utoipa::path(
     get, path = "/v1/os-hosts/properties", tag = "hosts", operation_id = "list_properties",
     params(
-        ("detail" = Option<String>, Query, description = "With visibility and values; any text means yes"),
-        ("all" = Option<String>, Query, description = "Hidden ones too, for administrators; any text means yes"),
+        ("detail" = Option<String>, Query, description = "Include visibility and values. Any value means \
+            true"),
+        ("all" = Option<String>, Query, description = "Include hidden properties; for administrators. Any \
+            value means true"),
     ),
     responses((status = 200, body = PropertiesBody))
 )]
@@ -291,10 +300,10 @@ pub(crate) async fn list_properties(
     Ok(Listing::new(&session, "resource_properties", properties, shown).respond().await)
 }
 
-/// Hides a property from lists, or shows it.
+/// Hide a property from lists, or show it again.
 #[utoipa::path(
     patch, path = "/v1/os-hosts/properties/{name}", tag = "hosts", operation_id = "update_property",
-    params(("name" = String, Path, description = "The property")),
+    params(("name" = String, Path, description = "Name of the property")),
     request_body = PropertyChange,
     responses((status = 200, body = PropertyBody), (status = 404, body = api::v1::ErrorBody))
 )]

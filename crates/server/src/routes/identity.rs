@@ -42,10 +42,10 @@ fn version(app: &App, headers: &HeaderMap) -> Value {
     })
 }
 
-/// The versions of the local Keystone.
+/// List versions of the local Keystone.
 #[utoipa::path(
     get, path = "/identity", tag = "identity", operation_id = "identity_versions",
-    responses((status = 300, body = Object), (status = 404, description = "There is no login", body = crate::error::AuthErrorBody))
+    responses((status = 300, body = Object), (status = 404, description = "Logins are disabled", body = crate::error::AuthErrorBody))
 )]
 pub(crate) async fn versions(State(app): State<App>, headers: HeaderMap) -> Result<Response, ApiError> {
     keystone(&app)?;
@@ -53,17 +53,19 @@ pub(crate) async fn versions(State(app): State<App>, headers: HeaderMap) -> Resu
     Ok((StatusCode::MULTIPLE_CHOICES, Json(body)).into_response())
 }
 
-/// The version of the local Keystone.
+/// Show the version of the local Keystone.
 #[utoipa::path(
     get, path = "/identity/v3", tag = "identity", operation_id = "identity_version",
-    responses((status = 200, body = Object), (status = 404, description = "There is no login", body = crate::error::AuthErrorBody))
+    responses((status = 200, body = Object), (status = 404, description = "Logins are disabled", body = crate::error::AuthErrorBody))
 )]
 pub(crate) async fn version_3(State(app): State<App>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
     keystone(&app)?;
     Ok(Json(json!({"version": version(&app, &headers)})))
 }
 
-/// Logs in with a password: the token is in the header `X-Subject-Token`.
+/// Log in with a password.
+///
+/// The response has the token in the header `X-Subject-Token`.
 #[utoipa::path(
     post, path = "/identity/v3/auth/tokens", tag = "identity", operation_id = "log_in",
     request_body = Object,
@@ -71,7 +73,7 @@ pub(crate) async fn version_3(State(app): State<App>, headers: HeaderMap) -> Res
         (status = 201, body = Object),
         (status = 400, body = crate::error::AuthErrorBody),
         (status = 401, body = crate::error::AuthErrorBody),
-        (status = 404, description = "There is no login", body = crate::error::AuthErrorBody),
+        (status = 404, description = "Logins are disabled", body = crate::error::AuthErrorBody),
     )
 )]
 pub(crate) async fn log_in(
@@ -146,13 +148,13 @@ async fn subject(app: &App, request: Request) -> Result<AboutToken, ApiError> {
     if own || session.is_admin(app) { Ok(AboutToken { keystone, session, issued }) } else { Err(missing()) }
 }
 
-/// What a token (`X-Subject-Token`) stands for.
+/// Show the user, project and roles of the token in `X-Subject-Token`.
 #[utoipa::path(
     get, path = "/identity/v3/auth/tokens", tag = "identity", operation_id = "show_token",
     responses(
         (status = 200, body = Object),
         (status = 401, body = crate::error::AuthErrorBody),
-        (status = 404, description = "There is no such token", body = crate::error::AuthErrorBody),
+        (status = 404, description = "Token not found", body = crate::error::AuthErrorBody),
     )
 )]
 pub(crate) async fn show_token(
@@ -164,13 +166,13 @@ pub(crate) async fn show_token(
     Ok(Json(document(&app, &headers, &issued)))
 }
 
-/// Makes a token (`X-Subject-Token`) invalid.
+/// Revoke the token in `X-Subject-Token`.
 #[utoipa::path(
     delete, path = "/identity/v3/auth/tokens", tag = "identity", operation_id = "revoke_token",
     responses(
         (status = 204),
         (status = 401, body = crate::error::AuthErrorBody),
-        (status = 404, description = "There is no such token", body = crate::error::AuthErrorBody),
+        (status = 404, description = "Token not found", body = crate::error::AuthErrorBody),
     )
 )]
 pub(crate) async fn revoke_token(State(app): State<App>, request: Request) -> Result<StatusCode, ApiError> {

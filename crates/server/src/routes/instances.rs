@@ -25,15 +25,20 @@ use crate::error::ApiError;
 use crate::extract::{Body, Options};
 use crate::policy::{Rule, Target};
 
-/// Instances of the caller's project; an administrator sees those of all.
+/// List instances.
+///
+/// Covers the caller's project; for administrators, all projects.
 #[utoipa::path(
     get, path = "/v1/instances", tag = "instances", operation_id = "list_instances",
     params(
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1),
-        ("marker" = Option<String>, Query, description = "Those after the instance of this identifier"),
-        ("lease_id" = Option<String>, Query, description = "Those of this lease"),
-        ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
-        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of instances per page, at most \
+            `limits.page`. Default: the whole list", minimum = 1),
+        ("marker" = Option<String>, Query, description = "Identifier of the instance after which the page \
+            starts"),
+        ("lease_id" = Option<String>, Query, description = "Only instances of this lease"),
+        ("project_id" = Option<String>, Query, description = "Only instances of this project. Only \
+            administrators can name another project"),
+        ("tenant_id" = Option<String>, Query, description = "Synonym for `project_id`"),
     ),
     responses((status = 200, body = InstancesBody))
 )]
@@ -65,14 +70,17 @@ pub(crate) async fn list(
     paging.answer("instances", after, read, move |record| shown(&app, &session, record)).await
 }
 
-/// Starts an instance: in a lease, or on a host that nobody has reserved. It is there when its status is `ACTIVE`.
+/// Start an instance in a lease or on an unreserved host.
+///
+/// The instance runs once its status is `ACTIVE`.
 #[utoipa::path(
     post, path = "/v1/instances", tag = "instances", operation_id = "create_instance",
     request_body = InstanceCreate,
     responses(
         (status = 201, body = InstanceBody),
-        (status = 404, description = "There is no such lease", body = api::v1::ErrorBody),
-        (status = 409, description = "The lease is not active, or no host has room", body = api::v1::ErrorBody),
+        (status = 404, description = "Lease not found", body = api::v1::ErrorBody),
+        (status = 409, description = "The lease is not active, or no host has enough capacity",
+         body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn create(
@@ -89,14 +97,17 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(body)).into_response())
 }
 
-/// Says which hosts may have an instance, and until when: what would be decided if it were started here. For external
-/// schedulers, which ask for many hosts at once; nothing is kept free by asking.
+/// Find hosts that can accept an instance.
+///
+/// Returns the decision that the service would make if the instance were started now, and the time until
+/// which it can stay. For external schedulers, which check many hosts in one request. Doesn't reserve
+/// capacity.
 #[utoipa::path(
     post, path = "/v1/instances/filter", tag = "instances", operation_id = "filter_hosts",
     request_body = HostsQuestion,
     responses(
         (status = 200, body = HostsAnswer),
-        (status = 404, description = "There is no such lease", body = api::v1::ErrorBody),
+        (status = 404, description = "Lease not found", body = api::v1::ErrorBody),
         (status = 409, description = "The lease is not active", body = api::v1::ErrorBody),
     )
 )]
@@ -121,10 +132,10 @@ fn placing_of(request: PlacingRequest) -> Placing {
     Placing { size, hint, marked, class, others: OtherInstances { same_host, different_host } }
 }
 
-/// An instance.
+/// Show an instance.
 #[utoipa::path(
     get, path = "/v1/instances/{instance_id}", tag = "instances", operation_id = "show_instance",
-    params(("instance_id" = String, Path, description = "The instance")),
+    params(("instance_id" = String, Path, description = "Identifier of the instance")),
     responses((status = 200, body = InstanceBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn show(
@@ -135,14 +146,17 @@ pub(crate) async fn show(
     Ok(Json(InstanceBody { instance: shown(&app, &session, &record) }))
 }
 
-/// Starts an instance that was preempted and is kept, as soon as there is room. Another one goes on with what it had.
+/// Start a kept instance again.
+///
+/// The instance must have been preempted and kept. A new instance resumes its work as soon as there is
+/// capacity.
 #[utoipa::path(
     post, path = "/v1/instances/{instance_id}/start", tag = "instances", operation_id = "start_instance",
-    params(("instance_id" = String, Path, description = "The instance")),
+    params(("instance_id" = String, Path, description = "Identifier of the instance")),
     responses(
         (status = 201, body = InstanceBody),
         (status = 404, body = api::v1::ErrorBody),
-        (status = 409, description = "It is not kept, stopped", body = api::v1::ErrorBody),
+        (status = 409, description = "The instance is not kept and stopped", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn start(
@@ -157,10 +171,10 @@ pub(crate) async fn start(
     Ok((StatusCode::CREATED, Json(body)).into_response())
 }
 
-/// Destroys an instance.
+/// Delete an instance.
 #[utoipa::path(
     delete, path = "/v1/instances/{instance_id}", tag = "instances", operation_id = "delete_instance",
-    params(("instance_id" = String, Path, description = "The instance")),
+    params(("instance_id" = String, Path, description = "Identifier of the instance")),
     responses((status = 204), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn delete(

@@ -29,14 +29,19 @@ use crate::error::ApiError;
 use crate::extract::{Body, Options};
 use crate::policy::Rule;
 
-/// Lease pools of the caller's project; an administrator sees those of all.
+/// List lease pools.
+///
+/// Covers the caller's project; for administrators, all projects.
 #[utoipa::path(
     get, path = "/v1/leasepools", tag = "leasepools", operation_id = "list_leasepools",
     params(
-        ("limit" = Option<u32>, Query, description = "Those of so many leases at most", minimum = 1),
-        ("marker" = Option<String>, Query, description = "Those of leases after the lease of this identifier"),
-        ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
-        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of leases whose pools are on a page, at \
+            most `limits.page`. Default: the whole list", minimum = 1),
+        ("marker" = Option<String>, Query, description = "Identifier of the lease after which the page \
+            starts"),
+        ("project_id" = Option<String>, Query, description = "Only lease pools of this project. Only \
+            administrators can name another project"),
+        ("tenant_id" = Option<String>, Query, description = "Synonym for `project_id`"),
     ),
     responses((status = 200, body = LeasePoolsBody))
 )]
@@ -60,16 +65,18 @@ pub(crate) async fn list(
     Paging::new(&app, &session, &uri, &options)?.answer("leasepools", after, read, LeasePool::clone).await
 }
 
-/// Makes a lease pool: a lease that starts at once, or there is none. An administrator can make one for another project,
-/// which the lease then belongs to.
+/// Create a lease pool.
+///
+/// Creates a lease that starts immediately, or rejects the request. An administrator can create a lease pool
+/// for another project, which then owns the lease.
 #[utoipa::path(
     post, path = "/v1/leasepools", tag = "leasepools", operation_id = "create_leasepool",
     request_body = LeasePoolCreate,
     responses(
         (status = 201, body = LeasePoolBody),
-        (status = 403, description = "It is for another project, and the caller is no administrator",
+        (status = 403, description = "The pool is for another project, and the caller isn't an administrator",
          body = api::v1::ErrorBody),
-        (status = 409, description = "There are not enough hosts", body = api::v1::ErrorBody),
+        (status = 409, description = "Not enough hosts", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn create(
@@ -84,7 +91,7 @@ pub(crate) async fn create(
         Some(project) => session.for_project(&app, ProjectId(project), Rule::LeasePoolsPost)?,
         None => session,
     };
-    // What was a number of hosts is an amount now.
+    // `host_count` has become an amount, which has a limit.
     app.inner.config.limits.parts.check(&lease)?;
     let asked_at = app.service().now();
     let created = leases::make(&app, &session, &lease, asked_at, None, Hold::No).await?;
@@ -95,25 +102,29 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(LeasePoolBody { leasepool })).into_response())
 }
 
-/// A lease pool, with how far its hosts are over-committed.
+/// Show a lease pool and its overcommit ratios.
 #[utoipa::path(
     get, path = "/v1/leasepools/{leasepool_id}", tag = "leasepools", operation_id = "show_leasepool",
-    params(("leasepool_id" = String, Path, description = "The lease pool: the identifier of its reservation")),
+    params(("leasepool_id" = String, Path, description = "Identifier of the lease pool, which is the \
+            identifier of its reservation")),
     responses((status = 200, body = LeasePoolBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn show(Visible(pool): Visible<Pool>) -> Result<Json<LeasePoolBody>, ApiError> {
     body(&pool.lease, pool.id)
 }
 
-/// Renames a lease pool, or says how far its hosts are over-committed while its lease runs.
+/// Update the name or overcommit ratios of a lease pool.
+///
+/// Ratios apply while its lease runs.
 #[utoipa::path(
     put, path = "/v1/leasepools/{leasepool_id}", tag = "leasepools", operation_id = "update_leasepool",
-    params(("leasepool_id" = String, Path, description = "The lease pool")),
+    params(("leasepool_id" = String, Path, description = "Identifier of the lease pool")),
     request_body = LeasePoolChange,
     responses(
         (status = 200, body = LeasePoolBody),
         (status = 404, body = api::v1::ErrorBody),
-        (status = 409, description = "Its instances use more than that", body = api::v1::ErrorBody),
+        (status = 409, description = "Instances in the pool use more than these ratios allow",
+         body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn update(
@@ -129,14 +140,16 @@ pub(crate) async fn update(
     body(&*session.change(changed).await??, pool.id)
 }
 
-/// Ends the lease of a lease pool: its hosts go back to the free pools that they came from.
+/// Delete a lease pool.
+///
+/// Ends its lease. The hosts return to their free pools.
 #[utoipa::path(
     delete, path = "/v1/leasepools/{leasepool_id}", tag = "leasepools", operation_id = "delete_leasepool",
-    params(("leasepool_id" = String, Path, description = "The lease pool")),
+    params(("leasepool_id" = String, Path, description = "Identifier of the lease pool")),
     responses(
         (status = 204),
         (status = 404, body = api::v1::ErrorBody),
-        (status = 409, description = "Its lease has other reservations", body = api::v1::ErrorBody),
+        (status = 409, description = "The lease has more than this reservation", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn delete(
@@ -149,11 +162,11 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The hosts of a lease pool, with the instances on them.
+/// List hosts of a lease pool, with their instances.
 #[utoipa::path(
     get, path = "/v1/leasepools/{leasepool_id}/hosts", tag = "leasepools",
     operation_id = "list_leasepool_hosts",
-    params(("leasepool_id" = String, Path, description = "The lease pool")),
+    params(("leasepool_id" = String, Path, description = "Identifier of the lease pool")),
     responses((status = 200, body = LeasePoolHostsBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn list_hosts(
@@ -176,15 +189,15 @@ pub(crate) async fn list_hosts(
     Ok(Json(LeasePoolHostsBody { hosts: hosts.iter().map(shown).collect() }))
 }
 
-/// Adds hosts to a lease pool, until its lease ends.
+/// Add hosts to a lease pool until its lease ends.
 #[utoipa::path(
     post, path = "/v1/leasepools/{leasepool_id}/hosts", tag = "leasepools", operation_id = "grow_leasepool",
-    params(("leasepool_id" = String, Path, description = "The lease pool")),
+    params(("leasepool_id" = String, Path, description = "Identifier of the lease pool")),
     request_body = LeasePoolGrowth,
     responses(
         (status = 200, body = LeasePoolBody),
         (status = 404, body = api::v1::ErrorBody),
-        (status = 409, description = "There are not enough hosts", body = api::v1::ErrorBody),
+        (status = 409, description = "Not enough hosts", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn add_hosts(
@@ -208,16 +221,19 @@ pub(crate) async fn add_hosts(
     }
 }
 
-/// Exchanges a host that is bad: another that is like it takes its place, until the lease ends. Nothing of the lease may
-/// be on it.
+/// Replace a bad host of a lease pool.
+///
+/// A similar host takes its place until the lease ends. The bad host must not run instances of the lease.
 #[utoipa::path(
     post, path = "/v1/leasepools/{leasepool_id}/swap", tag = "leasepools", operation_id = "swap_leasepool_host",
-    params(("leasepool_id" = String, Path, description = "The lease pool")),
+    params(("leasepool_id" = String, Path, description = "Identifier of the lease pool")),
     request_body = LeasePoolSwap,
     responses(
         (status = 200, body = LeasePoolBody),
-        (status = 404, description = "There is no such pool or host in it", body = api::v1::ErrorBody),
-        (status = 409, description = "There is no other host, or no more may be exchanged", body = api::v1::ErrorBody),
+        (status = 404, description = "Pool not found, or host not found in the pool",
+         body = api::v1::ErrorBody),
+        (status = 409, description = "No replacement is available, or the operator's limit of replacements \
+            is reached", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn swap_host(

@@ -53,17 +53,22 @@ const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-re
 /// Maximum length of a key, as proposed by the draft of the header.
 const MAX_KEY: usize = 255;
 
-/// Leases of the caller's project; an administrator sees those of all.
+/// List leases.
+///
+/// Covers the caller's project; for administrators, all projects.
 #[utoipa::path(
     get, path = "/v1/leases", tag = "leases", operation_id = "list_leases",
     params(
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2_147_483_647),
-        ("marker" = Option<String>, Query, description = "Those after the lease of this identifier"),
-        ("status" = Option<String>, Query, description = "Those in this status"),
-        ("name" = Option<String>, Query, description = "Those of this name"),
-        ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
-        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
-        ("series_id" = Option<String>, Query, description = "Those that recur together"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of leases per page, at most \
+            `limits.page`. Default: the whole list", minimum = 1, maximum = 2_147_483_647),
+        ("marker" = Option<String>, Query, description = "Identifier of the lease after which the page \
+            starts"),
+        ("status" = Option<String>, Query, description = "Only leases in this status"),
+        ("name" = Option<String>, Query, description = "Only leases with this name"),
+        ("project_id" = Option<String>, Query, description = "Only leases of this project. Only \
+            administrators can name another project"),
+        ("tenant_id" = Option<String>, Query, description = "Synonym for `project_id`"),
+        ("series_id" = Option<String>, Query, description = "Only leases of this series"),
     ),
     responses((status = 200, body = LeasesBody))
 )]
@@ -104,27 +109,30 @@ pub(super) fn after(
     Ok(Some(Position::from(record.as_ref())))
 }
 
-/// Makes a lease. A request that is repeated with the same `Idempotency-Key` within a day makes no second one.
+/// Create a lease.
+///
+/// If the request is repeated with the same `Idempotency-Key` within a day, no second lease is created.
 #[utoipa::path(
     post, path = "/v1/leases", tag = "leases", operation_id = "create_lease",
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes repeating the request harmless"),
-        ("dry_run" = Option<bool>, Query, description = "Say what would be made, and make nothing"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Key that makes it safe to repeat the \
+            request"),
+        ("dry_run" = Option<bool>, Query, description = "Whether to show the lease without creating it"),
         ("hold_offers" = Option<bool>, Query,
-         description = "If it is refused, keep free for a while what is offered instead"),
+         description = "Whether to hold the alternatives that are offered if the request is rejected"),
         ("hold_for" = Option<String>, Query,
-         description = "With `hold_offers`: for that time, `10m` or `PT10M`, at most 15 minutes; without it, for \
-             `leases.offer_hold`"),
+         description = "With `hold_offers`: duration for which offers are held, `10m` or `PT10M`, at most 15 \
+            minutes. Default: `leases.offer_hold`"),
     ),
     request_body = LeaseCreate,
     responses(
-        (status = 200, description = "The lease that would be made (`dry_run`)", body = LeaseMadeBody),
+        (status = 200, description = "The lease that would be created (`dry_run`)", body = LeaseMadeBody),
         (status = 201, body = LeaseMadeBody),
-        (status = 202, description = "The request waits for its turn (`waitlist`)", body = WaitlistEntryBody),
-        (status = 409, description = "There is not enough, if `api.shortage_status` is 409 and not 400; what could be had \
-            instead is offered",
+        (status = 202, description = "The request is on the waitlist (`waitlist`)", body = WaitlistEntryBody),
+        (status = 409, description = "Not enough capacity, if `api.shortage_status` is 409 instead of 400. \
+            The response offers alternatives",
          body = api::v1::ErrorBody),
-        (status = 422, description = "The key was used for another request", body = api::v1::ErrorBody),
+        (status = 422, description = "The key was used for a different request", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn create(
@@ -151,7 +159,7 @@ pub(crate) async fn create(
     }
     let key = idempotency_key(&headers, &session, &body)?;
     if let Some(key) = &key {
-        // Before the body is read: what it names may be gone since, and its dates over.
+        // Before the body is read: by now, it can name objects that no longer exist, and dates in the past.
         let served = app.service().leases().served_before(&session.caller(), key, asked_at).await;
         if let Some(created) = served.map_err(ApiError::of_creation)? {
             return match created.lease.lease.series {
@@ -336,12 +344,13 @@ fn idempotency_key(
     Ok(Some(IdempotencyKey { key: key.to_owned(), fingerprint }))
 }
 
-/// A lease.
+/// Show a lease.
 #[utoipa::path(
     get, path = "/v1/leases/{lease_id}", tag = "leases", operation_id = "show_lease",
     params(
-        ("lease_id" = String, Path, description = "The lease"),
-        ("detail" = Option<String>, Query, description = "With its usage, which Blazar does not have; any text means yes"),
+        ("lease_id" = String, Path, description = "Identifier of the lease"),
+        ("detail" = Option<String>, Query, description = "Include usage, which isn't in Blazar. Any value \
+            means true"),
     ),
     responses((status = 200, body = LeaseBody), (status = 404, body = api::v1::ErrorBody))
 )]
@@ -351,17 +360,19 @@ pub(crate) async fn show(
     Visible(record): Visible<LeaseRecord>,
     options: Options,
 ) -> Result<Json<LeaseBody>, ApiError> {
-    // Stock clients print all fields that there are.
+    // Not by default, because stock clients print all fields.
     let detailed = options.is_set("detail");
     let lease =
         if detailed { with_usage(&app, &session, &record).await } else { viewed(&app, &session, &record) };
     Ok(Json(LeaseBody { lease }))
 }
 
-/// How a lease gets hosts that others have instances on, and how far that is.
+/// Show the migration plan of a lease, and its progress.
+///
+/// The plan moves instances of other projects off hosts that the lease needs.
 #[utoipa::path(
     get, path = "/v1/leases/{lease_id}/plan", tag = "leases", operation_id = "show_lease_plan",
-    params(("lease_id" = String, Path, description = "The lease")),
+    params(("lease_id" = String, Path, description = "Identifier of the lease")),
     responses((status = 200, body = PlanBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn plan(
@@ -372,7 +383,7 @@ pub(crate) async fn plan(
     let states = app.service().leases().moves(&record.lease);
     let count = |state| states.iter().filter(|(_, other)| *other == state).count() as u64;
     let (moved, gone) = (count(MoveState::Moved), count(MoveState::Gone));
-    // The instances are somebody else's.
+    // The instances belong to other projects.
     let moves = session.allow(&app, Rule::HostsGet).is_ok().then(|| {
         let name = |id| {
             app.service().hosts().get(id).map_or_else(|| id.to_string(), |record| record.host.name.clone())
@@ -393,23 +404,26 @@ pub(crate) async fn plan(
     Ok(Json(PlanBody { plan: Plan { lease_id: record.lease.id.to_string(), summary, moved, gone, moves } }))
 }
 
-/// Changes a lease, all of it or nothing. The answer has the lease as it is then.
+/// Update a lease.
+///
+/// Either all changes are made, or the request is rejected. The response contains the updated lease.
 #[utoipa::path(
     put, path = "/v1/leases/{lease_id}", tag = "leases", operation_id = "update_lease",
     params(
-        ("lease_id" = String, Path, description = "The lease"),
-        ("dry_run" = Option<bool>, Query, description = "Say what it would be, and change nothing"),
+        ("lease_id" = String, Path, description = "Identifier of the lease"),
+        ("dry_run" = Option<bool>, Query, description = "Whether to show the changed lease without changing \
+            it"),
         ("hold_offers" = Option<bool>, Query,
-         description = "If it is refused, keep free for a while what is offered instead"),
+         description = "Whether to hold the alternatives that are offered if the request is rejected"),
         ("hold_for" = Option<String>, Query,
-         description = "With `hold_offers`: for that time, `10m` or `PT10M`, at most 15 minutes; without it, for \
-             `leases.offer_hold`"),
+         description = "With `hold_offers`: duration for which offers are held, `10m` or `PT10M`, at most 15 \
+            minutes. Default: `leases.offer_hold`"),
     ),
     request_body = LeaseChange,
     responses(
         (status = 200, body = LeaseBody),
         (status = 404, body = api::v1::ErrorBody),
-        (status = 409, description = "It cannot be changed so; what it could become instead is offered",
+        (status = 409, description = "The change is not possible. The response offers alternatives",
          body = api::v1::ErrorBody),
     )
 )]
@@ -446,10 +460,10 @@ pub(crate) async fn update(
     Ok(Json(LeaseBody { lease: viewed(&app, &session, &updated) }))
 }
 
-/// Deletes a lease, in whatever state it is.
+/// Delete a lease, in any state.
 #[utoipa::path(
     delete, path = "/v1/leases/{lease_id}", tag = "leases", operation_id = "delete_lease",
-    params(("lease_id" = String, Path, description = "The lease")),
+    params(("lease_id" = String, Path, description = "Identifier of the lease")),
     responses((status = 204), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn delete(

@@ -17,16 +17,20 @@ use crate::error::ApiError;
 use crate::extract::{Body, Options};
 use crate::policy::Rule;
 
-/// Books maintenance of hosts, each at the earliest time at which nobody has it: all of them, or none.
+/// Book maintenance of hosts.
+///
+/// Each host gets the earliest window in which it isn't in use. Either all hosts are booked, or the request
+/// is rejected.
 #[utoipa::path(
     post, path = "/v1/maintenance", tag = "hosts", operation_id = "book_maintenance",
-    params(("dry_run" = Option<bool>, Query, description = "Say when it would be, and book nothing")),
+    params(("dry_run" = Option<bool>, Query, description = "Whether to show windows without booking them")),
     request_body = MaintenanceCreate,
     responses(
-        (status = 200, description = "When it would be (`dry_run`)", body = MaintenanceBody),
+        (status = 200, description = "The windows that would be booked (`dry_run`)", body = MaintenanceBody),
         (status = 201, body = MaintenanceBody),
-        (status = 404, description = "There is no such host", body = api::v1::ErrorBody),
-        (status = 409, description = "There is no time for it, or it is not booked here", body = api::v1::ErrorBody),
+        (status = 404, description = "Host not found", body = api::v1::ErrorBody),
+        (status = 409, description = "No window is available, or `housekeeping.maintenance_project` isn't set",
+         body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn book(

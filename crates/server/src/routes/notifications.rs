@@ -21,14 +21,18 @@ const MOST: u32 = 1000;
 /// Default number of notifications in a response.
 const USUAL: u32 = 100;
 
-/// Notifications about leases of the caller's project; an administrator sees those of all. A client that follows
-/// them asks for those after the `last` of the answer before, and waits if there are none yet.
+/// List notifications about leases.
+///
+/// Covers the caller's project; for administrators, all projects. To follow notifications, pass `last` of the
+/// previous response as `after`, and set `wait` to wait for new ones.
 #[utoipa::path(
     get, path = "/v1/notifications", tag = "notifications", operation_id = "list_notifications",
     params(
-        ("after" = Option<u64>, Query, description = "Those after this number"),
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2_147_483_647),
-        ("wait" = Option<u32>, Query, description = "Wait so many seconds for one if there is none"),
+        ("after" = Option<u64>, Query, description = "Only notifications with higher numbers"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of notifications, at most 1000. \
+            Default: 100", minimum = 1, maximum = 2_147_483_647),
+        ("wait" = Option<u32>, Query, description = "Maximum time to wait for a notification if the list is \
+            empty, in seconds, at most `limits.notification_wait`. Default: 0"),
     ),
     responses((status = 200, body = NotificationsBody))
 )]
@@ -43,7 +47,7 @@ pub(crate) async fn list(
     let limit = limit.unwrap_or(USUAL).min(MOST);
     let wait: u32 = options.parsed("wait", |text| text.parse().ok())?.unwrap_or(0);
     let wait = Duration::from_secs(wait.into()).min(app.inner.config.limits.wait);
-    // The time is up at one instant, however often others' notifications wake us.
+    // A single deadline, no matter how often notifications of other projects wake this task.
     let time_up = tokio::time::sleep(wait);
     tokio::pin!(time_up);
     let project = (!session.is_admin(&app)).then_some(&session.identity.project);
@@ -54,7 +58,7 @@ pub(crate) async fn list(
         }
         tokio::select! {
             () = app.service().notifications().wait_after(project, last) => {}
-            // Whoever waits is answered, so that the server can end; what it asks next, another one is asked.
+            // Answer waiting clients, so that the server can stop. Another server gets their next request.
             () = app.stopping() => break notifications,
             () = &mut time_up => break notifications,
         }

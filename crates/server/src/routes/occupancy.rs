@@ -21,15 +21,18 @@ const MOST: u32 = 1000;
 /// Default number of intervals in a response.
 const USUAL: u32 = 100;
 
-/// Which instances were seen on the whole hosts of a lease, which fence kept others away, and when nothing was seen. Kept
-/// after the lease is gone, as long as usage. Instances of other projects are shown without identifiers, except to those who
-/// may see hosts.
+/// Show instances observed on the whole hosts of a lease.
+///
+/// Also shows the fence that kept other projects away, and periods without observations. Records are kept as
+/// long as usage, even if the lease no longer exists. Instances of other projects have no identifiers, except
+/// for callers who can see hosts.
 #[utoipa::path(
     get, path = "/v1/leases/{lease_id}/occupancy", tag = "leases", operation_id = "show_lease_occupancy",
     params(
-        ("lease_id" = String, Path, description = "The lease, also if it is gone"),
-        ("after" = Option<u64>, Query, description = "Intervals after this number"),
-        ("limit" = Option<u32>, Query, description = "Maximum number of intervals", minimum = 1, maximum = 2_147_483_647),
+        ("lease_id" = String, Path, description = "Identifier of the lease, which can be deleted already"),
+        ("after" = Option<u64>, Query, description = "Only intervals with higher numbers"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of intervals, at most 1000. Default: \
+            100", minimum = 1, maximum = 2_147_483_647),
     ),
     responses((status = 200, body = OccupancyBody), (status = 404, body = api::v1::ErrorBody))
 )]

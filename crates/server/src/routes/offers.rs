@@ -19,13 +19,16 @@ use crate::error::ApiError;
 use crate::extract::Options;
 use crate::policy::Rule;
 
-/// Offers to callers of the project that hold; an administrator sees those of all. Offers to the caller come first, and
-/// those of the newest refusal before others.
+/// List held offers.
+///
+/// Covers offers to the caller's project; for administrators, to all projects. Offers to the caller come
+/// first, sorted by rejection, newest first.
 #[utoipa::path(
     get, path = "/v1/offers", tag = "offers", operation_id = "list_offers",
     params(
-        ("project_id" = Option<String>, Query, description = "To this project; administrators only"),
-        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
+        ("project_id" = Option<String>, Query, description = "Only offers to this project. Only \
+            administrators can name another project"),
+        ("tenant_id" = Option<String>, Query, description = "Synonym for `project_id`"),
     ),
     responses((status = 200, body = OffersBody))
 )]
@@ -42,10 +45,10 @@ pub(crate) async fn list(
     Ok(Json(OffersBody { offers: said(&app, &session, &Offers { offers, held: true }) }))
 }
 
-/// A held offer.
+/// Show a held offer.
 #[utoipa::path(
     get, path = "/v1/offers/{offer_id}", tag = "offers", operation_id = "show_offer",
-    params(("offer_id" = String, Path, description = "The offer")),
+    params(("offer_id" = String, Path, description = "Identifier of the offer")),
     responses((status = 200, body = OfferBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn show(
@@ -62,13 +65,15 @@ pub(crate) async fn show(
     Ok(Json(OfferBody { offer: Offer { number: place.map(|place| place as u64 + 1), ..offer } }))
 }
 
-/// Accepts an offer: the lease is made, or changed, as was offered. Other offers that were made with it are withdrawn.
+/// Accept an offer.
+///
+/// Creates or changes the lease as offered. Withdraws all other offers of the same rejection.
 #[utoipa::path(
     post, path = "/v1/offers/{offer_id}/accept", tag = "offers", operation_id = "accept_offer",
-    params(("offer_id" = String, Path, description = "The offer")),
+    params(("offer_id" = String, Path, description = "Identifier of the offer")),
     responses(
         (status = 200, body = LeaseBody),
-        (status = 404, description = "It does not hold any more", body = api::v1::ErrorBody),
+        (status = 404, description = "The offer is no longer held", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn accept(
@@ -90,10 +95,12 @@ pub(crate) async fn accept(
     Ok(Json(LeaseBody { lease: viewed(&app, &session, &lease) }))
 }
 
-/// Declines an offer, and those that were made with it: what is kept free for them is so no more.
+/// Decline an offer.
+///
+/// Also declines all offers that were made with it, and releases the capacity that is reserved for them.
 #[utoipa::path(
     delete, path = "/v1/offers/{offer_id}", tag = "offers", operation_id = "decline_offer",
-    params(("offer_id" = String, Path, description = "The offer")),
+    params(("offer_id" = String, Path, description = "Identifier of the offer")),
     responses((status = 204), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn decline(

@@ -9,7 +9,7 @@ use crate::accept::prefers_openmetrics;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Whether the process runs: it answers.
+/// Check that the process runs.
 #[utoipa::path(
     get, path = "/healthz", tag = "operation", operation_id = "healthz",
     responses((status = 200, body = String, content_type = "text/plain"))
@@ -18,8 +18,10 @@ pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Whether requests can be served: the store can be written to, and the loop runs. The answer is `ready`, or `degraded`
-/// with the reason if requests are served, but no lease can start or end before an operator sets something right.
+/// Check that requests can be served.
+///
+/// The store must be writable, and the loop must run. The response is `ready`, or `degraded` with a reason if
+/// requests are served, but leases can't start or end until an operator fixes the problem.
 #[utoipa::path(
     get, path = "/readyz", tag = "operation", operation_id = "readyz",
     responses(
@@ -31,7 +33,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Response {
     match app.service().ready().await {
         Ok(()) => match app.service().fleet_obstacle() {
             None => (StatusCode::OK, "ready\n".to_owned()).into_response(),
-            // Without this service behind its load balancer, clients could not even read leases.
+            // Still 200: if a load balancer removed this service, clients couldn't even read leases.
             Some(why) => {
                 (StatusCode::OK, format!("degraded: {why}, so no lease can start or end\n")).into_response()
             }
@@ -40,8 +42,10 @@ pub(crate) async fn readyz(State(app): State<App>) -> Response {
     }
 }
 
-/// Figures for Prometheus: in the `OpenMetrics` format for a client that prefers it, as Prometheus does, and in the older
-/// text format for any other.
+/// Get metrics for Prometheus.
+///
+/// The format is `OpenMetrics` for clients that prefer it, as Prometheus does, and otherwise the older text
+/// format.
 #[utoipa::path(
     get, path = "/metrics", tag = "operation", operation_id = "metrics",
     responses((status = 200, content(

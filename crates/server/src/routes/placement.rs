@@ -19,7 +19,7 @@ use crate::extract::Body;
 use crate::placement::fleet;
 use crate::policy::Rule;
 
-/// The clusters that the operator has named.
+/// List clusters that the operator has configured.
 #[utoipa::path(
     get, path = "/v1/placement/clusters", tag = "placement", operation_id = "list_clusters",
     responses((status = 200, body = ClustersBody))
@@ -32,7 +32,7 @@ pub(crate) async fn clusters(
     Ok(Json(ClustersBody { clusters: app.inner.placement.clusters().cloned().collect() }))
 }
 
-/// A handler for each question. They differ in their names and in what the document says of them.
+/// Defines a handler for each question. They differ in their names and descriptions.
 macro_rules! questions {
     ($( $(#[doc = $doc:literal])+ $name:ident($path:literal, $operation:literal, $body:ty): $question:ident; )+) => { $(
         $(#[doc = $doc])+
@@ -41,7 +41,7 @@ macro_rules! questions {
             request_body = $body,
             responses(
                 (status = 200, body = PlacementAnswer),
-                (status = 404, description = "The service answers no such questions", body = ErrorBody),
+                (status = 404, description = "Questions about clusters are disabled", body = ErrorBody),
             )
         )]
         pub(crate) async fn $name(
@@ -55,13 +55,21 @@ macro_rules! questions {
 }
 
 questions! {
-    /// Which moves balance a group, each with what it changes: what `allot hbal --json --explain` prints.
+    /// Find moves that balance a group, with the effect of each.
+    ///
+    /// Returns the output of `allot hbal --json --explain`.
     balance("/v1/placement/balance", "balance_cluster", BalanceQuestion): Balance;
-    /// Whether nodes can be emptied, by which moves, and what must stay: what `allot drain --json` prints.
+    /// Check whether nodes can be emptied.
+    ///
+    /// Returns the moves, and the instances that must stay: the output of `allot drain --json`.
     drain("/v1/placement/drain", "drain_cluster", DrainQuestion): Drain;
-    /// What the cluster would be like after changes: what `allot whatif --json` prints.
+    /// Predict how changes affect a cluster.
+    ///
+    /// Returns the output of `allot whatif --json`.
     whatif("/v1/placement/whatif", "change_cluster", WhatifQuestion): Whatif;
-    /// How many instances of a shape fit, and what would make room for more: what `allot fit --json` prints.
+    /// Count instances of a shape that fit, and find changes that make room for more.
+    ///
+    /// Returns the output of `allot fit --json`.
     fit("/v1/placement/fit", "fit_cluster", FitQuestion): Fit;
 }
 

@@ -15,15 +15,20 @@ use crate::error::ApiError;
 use crate::extract::Options;
 use crate::policy::Rule;
 
-/// What preemptible instances came to in a period that is past. Of the caller's project; an administrator sees all.
+/// Show usage of preemptible instances in a past period.
+///
+/// Covers the caller's project; for administrators, all projects.
 #[utoipa::path(
     get, path = "/v1/preemptible", tag = "preemptible", operation_id = "show_preemptible_usage",
     params(
-        ("start" = Option<String>, Query, description = "First instant, written as for usage"),
-        ("end" = Option<String>, Query, description = "End of the period, written as for usage; by default now"),
-        ("time_zone" = Option<String>, Query, description = "Whose days, as for usage"),
-        ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
-        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
+        ("start" = Option<String>, Query, description = "Start of the period, in the format of `GET \
+            /v1/usage`. Default: start of the current month"),
+        ("end" = Option<String>, Query, description = "End of the period, in the format of `GET /v1/usage`. \
+            Default: now"),
+        ("time_zone" = Option<String>, Query, description = "Time zone of dates without a time. Default: UTC"),
+        ("project_id" = Option<String>, Query, description = "Only instances of this project. Only \
+            administrators can name another project"),
+        ("tenant_id" = Option<String>, Query, description = "Synonym for `project_id`"),
     ),
     responses((status = 200, body = PreemptibleBody))
 )]
@@ -53,7 +58,7 @@ pub(crate) async fn show(
     Ok(Json(PreemptibleBody { preemptible }))
 }
 
-/// Projects whose instances are preemptible unless a request says otherwise.
+/// List patterns of projects whose instances are preemptible, unless a request says otherwise.
 #[utoipa::path(
     get, path = "/v1/preemptible/projects", tag = "preemptible", operation_id = "list_preemptible_projects",
     responses((status = 200, body = PreemptibleProjectsBody))
@@ -68,11 +73,15 @@ pub(crate) async fn list_projects(
     Ok(Json(PreemptibleProjectsBody { projects: listed.into_iter().map(shown).collect() }))
 }
 
-/// Lists the projects of a pattern, if they are not: instances that they start from now on are preemptible.
+/// Add a pattern of projects whose instances are preemptible.
+///
+/// Applies to instances that these projects start from now on. Has no effect if the pattern is already
+/// listed.
 #[utoipa::path(
     put, path = "/v1/preemptible/projects/{pattern}", tag = "preemptible",
     operation_id = "list_preemptible_project",
-    params(("pattern" = String, Path, description = "Identifiers, with * for anything and ? for any character")),
+    params(("pattern" = String, Path, description = "Pattern of project identifiers: * matches any text and \
+            ? any character")),
     responses(
         (status = 200, body = PreemptibleProjectBody),
     )
@@ -91,15 +100,18 @@ pub(crate) async fn put_project(
     Ok(Json(PreemptibleProjectBody { project }))
 }
 
-/// Takes a pattern off the list. Instances that are preemptible already stay so.
+/// Remove a pattern of projects whose instances are preemptible.
+///
+/// Instances that are already preemptible stay preemptible.
 #[utoipa::path(
     delete, path = "/v1/preemptible/projects/{pattern}", tag = "preemptible",
     operation_id = "unlist_preemptible_project",
-    params(("pattern" = String, Path, description = "The pattern")),
+    params(("pattern" = String, Path, description = "Pattern of project identifiers")),
     responses(
         (status = 204),
-        (status = 404, description = "It is not listed", body = api::v1::ErrorBody),
-        (status = 409, description = "The settings list it", body = api::v1::ErrorBody),
+        (status = 404, description = "The pattern is not listed", body = api::v1::ErrorBody),
+        (status = 409, description = "The pattern is part of the operator's settings",
+         body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn delete_project(

@@ -112,10 +112,10 @@ fn said(series: &service::Series) -> api::v1::Series {
     }
 }
 
-/// Leases that recur together, as far as they are there.
+/// Show the existing leases of a series.
 #[utoipa::path(
     get, path = "/v1/series/{series_id}", tag = "leases", operation_id = "show_series",
-    params(("series_id" = String, Path, description = "The leases that recur together")),
+    params(("series_id" = String, Path, description = "Identifier of the series")),
     responses((status = 200, body = SeriesBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn show(
@@ -128,10 +128,10 @@ pub(crate) async fn show(
     Ok(listing.within("series").respond().await)
 }
 
-/// Deletes those of leases that recur together which have not started.
+/// Delete leases of a series that haven't started.
 #[utoipa::path(
     delete, path = "/v1/series/{series_id}", tag = "leases", operation_id = "delete_series",
-    params(("series_id" = String, Path, description = "The leases that recur together")),
+    params(("series_id" = String, Path, description = "Identifier of the series")),
     responses((status = 204), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn delete(

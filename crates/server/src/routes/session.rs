@@ -92,11 +92,14 @@ impl LoginBody {
     }
 }
 
-/// Logs in to the console, with a token or a password. The answer sets a cookie that takes the place of a token; requests
-/// that change something with it need the header `X-Allot-Console`, and so does this one.
+/// Log in to the console with a token or a password.
+///
+/// The response sets a cookie that replaces a token. Requests that use the cookie to change something need
+/// the header `X-Allot-Console`, and so does this request.
 #[utoipa::path(
     post, path = "/v1/session", tag = "session", operation_id = "begin_session",
-    params(("X-Allot-Console" = String, Header, description = "Any text: no page of another site can send it")),
+    params(("X-Allot-Console" = String, Header, description = "Any value. Pages of other sites can't send \
+            this header")),
     request_body = api::v1::body::SessionBegin,
     responses((status = 201, body = SessionBody))
 )]
@@ -144,7 +147,7 @@ pub(crate) async fn begin(
     Ok(response)
 }
 
-/// Who one is and what one may do, and with which session.
+/// Show the caller's identity, permissions and session.
 #[utoipa::path(
     get, path = "/v1/session", tag = "session", operation_id = "show_session",
     responses((status = 200, body = SessionBody))
@@ -165,7 +168,9 @@ pub(crate) async fn show(session: Session, headers: HeaderMap) -> Json<SessionBo
     Json(shown(&session.access, &session.identity, how, until))
 }
 
-/// Logs out: the cookie is of no use any more, at no service on the store.
+/// Log out of the console.
+///
+/// The cookie becomes invalid for all services that share the store.
 #[utoipa::path(
     delete, path = "/v1/session", tag = "session", operation_id = "end_session",
     responses((status = 204))

@@ -9,7 +9,7 @@ use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::policy::Rule;
 
-/// The settings that the service was started with, limits included, without secrets.
+/// List the settings that the service was started with, including limits, without secrets.
 #[utoipa::path(
     get, path = "/v1/settings", tag = "settings", operation_id = "list_settings",
     responses((status = 200, body = SettingsBody))
@@ -19,8 +19,10 @@ pub(crate) async fn list(State(app): State<App>, session: Session) -> Result<Jso
     Ok(Json(SettingsBody { settings: app.inner.config.settings.clone() }))
 }
 
-/// Names of users and projects, as far as this service knows them: those of the users' file, and those that logins have
-/// shown since its start. Who is not there is called by the identifier.
+/// List known names of users and projects.
+///
+/// Contains names from the users file, and names from logins since the service started. For users and
+/// projects that aren't listed, only identifiers are known.
 #[utoipa::path(
     get, path = "/v1/names", tag = "settings", operation_id = "show_names",
     responses((status = 200, body = KnownNames))

@@ -74,25 +74,28 @@ impl Format {
     }
 }
 
-/// What was reserved and used, summed over a period that is past: what is still to come is not counted. Of the
-/// caller's project; an administrator sees all.
+/// Show reserved and used resources in a past period.
+///
+/// Usage after the current time isn't counted. Covers the caller's project; for administrators, all projects.
 #[utoipa::path(
     get, path = "/v1/usage", tag = "usage", operation_id = "show_usage",
     params(
-        ("start" = Option<String>, Query, description = "First instant: RFC 3339, `YYYY-MM-DD HH:MM` in UTC, or a day of the \
-            time zone as `YYYY-MM-DD`; by default the beginning of the month"),
-        ("end" = Option<String>, Query, description = "End of the period, written like `start`; a day is included. By \
-            default now"),
-        ("time_zone" = Option<String>, Query, description = "Whose days and months, such as `Europe/Paris`; UTC by \
-            default"),
-        ("group_by" = Option<String>, Query, description = "By what, separated by commas: project, user, pool, lease, \
-            lease_type, and one of hour, day, month"),
-        ("project_id" = Option<String>, Query, description = "That of this project; of others for administrators only"),
-        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
-        ("user_id" = Option<String>, Query, description = "That of this user"),
-        ("lease_id" = Option<String>, Query, description = "That of this lease, also if it is gone"),
-        ("pool" = Option<String>, Query, description = "That of hosts of this free pool"),
-        ("format" = Option<String>, Query, description = "json or csv"),
+        ("start" = Option<String>, Query, description = "Start of the period: RFC 3339, `YYYY-MM-DD HH:MM` \
+            in UTC, or a day of the time zone as `YYYY-MM-DD`. Default: start of the current month"),
+        ("end" = Option<String>, Query, description = "End of the period, in the format of `start`. A day is \
+            included. Default: now"),
+        ("time_zone" = Option<String>, Query, description = "Time zone of days and months, such as \
+            `Europe/Paris`. Default: UTC"),
+        ("group_by" = Option<String>, Query, description = "Grouping, separated by commas: `project`, \
+            `user`, `pool`, `lease`, `lease_type`, and one of `hour`, `day` and `month`"),
+        ("project_id" = Option<String>, Query, description = "Only usage of this project. Only \
+            administrators can name another project"),
+        ("tenant_id" = Option<String>, Query, description = "Synonym for `project_id`"),
+        ("user_id" = Option<String>, Query, description = "Only usage of this user"),
+        ("lease_id" = Option<String>, Query, description = "Only usage of this lease, which can be deleted \
+            already"),
+        ("pool" = Option<String>, Query, description = "Only usage of hosts of this free pool"),
+        ("format" = Option<String>, Query, description = "Format of the response: `json` (default) or `csv`"),
     ),
     responses((status = 200, content((UsageBody = "application/json"), (String = "text/csv"))))
 )]
@@ -129,20 +132,26 @@ pub(crate) async fn show(
     Ok(listing.with("end", &period.end().to_string())?.respond().await)
 }
 
-/// What leases and preemptible instances cost in a period that is past, lease by lease, at the operator's prices. Of the
-/// caller's project; an administrator sees all.
+/// Show the cost of leases and preemptible instances in a past period.
+///
+/// Contains lines for each lease, at the operator's prices. Covers the caller's project; for administrators,
+/// all projects.
 #[utoipa::path(
     get, path = "/v1/usage/billing", tag = "usage", operation_id = "show_billing",
     params(
-        ("start" = Option<String>, Query, description = "First instant, written as for usage"),
-        ("end" = Option<String>, Query, description = "End of the period, written as for usage; by default now"),
-        ("time_zone" = Option<String>, Query, description = "Whose days and months, such as `Europe/Paris`; UTC by \
-            default"),
-        ("interval" = Option<String>, Query, description = "Lines for each hour, day or month"),
-        ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
-        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
-        ("lease_id" = Option<String>, Query, description = "Those of this lease, also if it is gone"),
-        ("format" = Option<String>, Query, description = "json or csv"),
+        ("start" = Option<String>, Query, description = "Start of the period, in the format of `GET \
+            /v1/usage`. Default: start of the current month"),
+        ("end" = Option<String>, Query, description = "End of the period, in the format of `GET /v1/usage`. \
+            Default: now"),
+        ("time_zone" = Option<String>, Query, description = "Time zone of days and months, such as \
+            `Europe/Paris`. Default: UTC"),
+        ("interval" = Option<String>, Query, description = "Interval to split the bill into: `hour`, `day` \
+            or `month`. Default: the whole period"),
+        ("project_id" = Option<String>, Query, description = "Only this project. Only administrators can \
+            name another project"),
+        ("tenant_id" = Option<String>, Query, description = "Synonym for `project_id`"),
+        ("lease_id" = Option<String>, Query, description = "Only this lease, which can be deleted already"),
+        ("format" = Option<String>, Query, description = "Format of the response: `json` (default) or `csv`"),
     ),
     responses((status = 200, content((BillingBody = "application/json"), (String = "text/csv"))))
 )]
@@ -185,21 +194,27 @@ pub(crate) async fn billing(
     Ok(listing.with("total", &Decimal { millionths: total }.to_string())?.respond().await)
 }
 
-/// What happened to leases and instances, oldest first: every change of state, with when and whose. Of the caller's
-/// project; an administrator sees all, and on which hosts.
+/// List events of leases and instances, oldest first.
+///
+/// Contains every change of state, with its time and owner. Covers the caller's project; for administrators,
+/// all projects. Only administrators see hosts.
 #[utoipa::path(
     get, path = "/v1/usage/events", tag = "usage", operation_id = "list_usage_events",
     params(
-        ("start" = Option<String>, Query, description = "Those from then on, as for usage; all if it is not said"),
-        ("end" = Option<String>, Query, description = "End of the period, written as for usage"),
-        ("time_zone" = Option<String>, Query, description = "Whose days and months, such as `Europe/Paris`; UTC by \
-            default"),
-        ("project_id" = Option<String>, Query, description = "Those of this project; of others for administrators only"),
-        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
-        ("lease_id" = Option<String>, Query, description = "Those of this lease, also if it is gone"),
-        ("event" = Option<String>, Query, description = "Those of this kind: `lease.extended`"),
-        ("after" = Option<u64>, Query, description = "Those after this number"),
-        ("limit" = Option<u32>, Query, description = "At most so many", minimum = 1, maximum = 2_147_483_647),
+        ("start" = Option<String>, Query, description = "Start of the period, in the format of `GET \
+            /v1/usage`. Default: the first event"),
+        ("end" = Option<String>, Query, description = "End of the period, in the format of `GET /v1/usage`. \
+            Default: the last event"),
+        ("time_zone" = Option<String>, Query, description = "Time zone of days and months, such as \
+            `Europe/Paris`. Default: UTC"),
+        ("project_id" = Option<String>, Query, description = "Only this project. Only administrators can \
+            name another project"),
+        ("tenant_id" = Option<String>, Query, description = "Synonym for `project_id`"),
+        ("lease_id" = Option<String>, Query, description = "Only this lease, which can be deleted already"),
+        ("event" = Option<String>, Query, description = "Only events of this kind: `lease.extended`"),
+        ("after" = Option<u64>, Query, description = "Only events with higher numbers"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of events, at most 1000. \
+            Default: 100", minimum = 1, maximum = 2_147_483_647),
     ),
     responses((status = 200, body = UsageEventsBody))
 )]

@@ -12,13 +12,15 @@ use crate::error::ApiError;
 use crate::extract::Body;
 use crate::policy::Rule;
 
-/// Says to a server what lease it is part of, or when it is preempted: Nova passes it on in the server's metadata.
+/// Show the lease of a server, or the time of its preemption.
+///
+/// Nova sends this request, and passes the response to the server as metadata.
 #[utoipa::path(
     post, path = "/v1/vendordata", tag = "instances", operation_id = "vendordata",
     request_body = VendordataRequest,
     responses(
         (status = 200, body = Vendordata),
-        (status = 503, description = "The cloud does not answer", body = api::v1::ErrorBody),
+        (status = 503, description = "The cloud doesn't respond", body = api::v1::ErrorBody),
     )
 )]
 pub(crate) async fn show(

@@ -13,10 +13,10 @@ use crate::accept::prefers_html;
 use crate::app::App;
 use crate::console;
 
-/// All versions.
+/// Versions of the API.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct VersionsBody {
-    /// All versions.
+    /// Versions of the API.
     versions: Vec<Version>,
 }
 
@@ -24,15 +24,15 @@ pub(crate) struct VersionsBody {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[expect(clippy::struct_field_names, reason = "names of the wire")]
 pub(crate) struct Version {
-    /// Its identifier.
+    /// Identifier of the version.
     id: String,
-    /// CURRENT.
+    /// Always CURRENT.
     status: String,
-    /// Where it is.
+    /// Links to the version.
     links: Vec<Link>,
-    /// The lowest microversion.
+    /// Lowest supported microversion.
     min_version: String,
-    /// The highest microversion.
+    /// Highest supported microversion.
     max_version: String,
 }
 
@@ -58,13 +58,13 @@ fn document(app: &App, headers: &HeaderMap) -> Response {
     (StatusCode::MULTIPLE_CHOICES, Json(VersionsBody { versions: vec![version] })).into_response()
 }
 
-/// The versions of the API, or, for who prefers HTML to JSON, the console.
+/// List versions of the API, or show the console to clients that prefer HTML.
 #[utoipa::path(
     get, path = "/", tag = "versions", operation_id = "list_versions_at_root",
     responses(
         (status = 300, body = VersionsBody),
-        (status = 200, description = "The console, for who prefers it", content_type = "text/html", body = String),
-        (status = 304, description = "The console, which the client has already"),
+        (status = 200, description = "The console, for clients that prefer HTML", content_type = "text/html", body = String),
+        (status = 304, description = "The client has the current console"),
     )
 )]
 pub(crate) async fn root(State(app): State<App>, headers: HeaderMap) -> Response {
@@ -74,7 +74,7 @@ pub(crate) async fn root(State(app): State<App>, headers: HeaderMap) -> Response
     ([(VARY, "Accept")], document(&app, &headers)).into_response()
 }
 
-/// The versions of the API.
+/// List versions of the API.
 #[utoipa::path(
     get, path = "/versions", tag = "versions", operation_id = "list_versions",
     responses((status = 300, body = VersionsBody))

@@ -21,12 +21,15 @@ use crate::extract::Options;
 use crate::listing::Listing;
 use crate::policy::Rule;
 
-/// Requests of the caller's project that wait, in their order; an administrator sees those of all.
+/// List requests on the waitlist, in order.
+///
+/// Covers the caller's project; for administrators, all projects.
 #[utoipa::path(
     get, path = "/v1/waitlist", tag = "waitlist", operation_id = "list_waitlist",
     params(
-        ("project_id" = Option<String>, Query, description = "Those of this project; administrators only"),
-        ("tenant_id" = Option<String>, Query, description = "The same as project_id"),
+        ("project_id" = Option<String>, Query, description = "Only requests of this project. Only \
+            administrators can name another project"),
+        ("tenant_id" = Option<String>, Query, description = "Synonym for `project_id`"),
     ),
     responses((status = 200, body = WaitlistBody))
 )]
@@ -43,10 +46,10 @@ pub(crate) async fn list(
     Ok(Listing::new(&session, "waitlist", waiting, show).respond().await)
 }
 
-/// A waiting request.
+/// Show a request on the waitlist.
 #[utoipa::path(
     get, path = "/v1/waitlist/{waitlist_entry_id}", tag = "waitlist", operation_id = "show_waitlist_entry",
-    params(("waitlist_entry_id" = String, Path, description = "The request")),
+    params(("waitlist_entry_id" = String, Path, description = "Identifier of the request")),
     responses((status = 200, body = WaitlistEntryBody), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn show(
@@ -56,10 +59,10 @@ pub(crate) async fn show(
     Ok(Json(WaitlistEntryBody { waitlist_entry: entry(&app, record.lease.id)? }))
 }
 
-/// Withdraws a request.
+/// Remove a request from the waitlist.
 #[utoipa::path(
     delete, path = "/v1/waitlist/{waitlist_entry_id}", tag = "waitlist", operation_id = "delete_waitlist_entry",
-    params(("waitlist_entry_id" = String, Path, description = "The request")),
+    params(("waitlist_entry_id" = String, Path, description = "Identifier of the request")),
     responses((status = 204), (status = 404, body = api::v1::ErrorBody))
 )]
 pub(crate) async fn delete(

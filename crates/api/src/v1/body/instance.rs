@@ -5,110 +5,116 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// An instance that is to be started.
+/// Instance to start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceCreate {
-    /// Its name.
+    /// Name of the instance.
     #[schema(min_length = 1, max_length = 255)]
     pub name: String,
-    /// Virtual CPUs. The size may be left out where the reservation gives one.
+    /// Number of virtual CPUs. The size (`vcpus`, `memory_mb` and `disk_gb`) can be omitted if the
+    /// reservation has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub vcpus: Option<u32>,
-    /// Memory, MiB.
+    /// Memory in MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub memory_mb: Option<u32>,
-    /// Disk, GiB.
+    /// Disk in GiB. Default: 0, if `vcpus` and `memory_mb` are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_gb: Option<u32>,
-    /// Where it is to run; beside all leases if not given.
+    /// Lease or other instances that determine the host. Default: a host outside of leases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler_hints: Option<LeaseHints>,
-    /// Properties of its flavor: `blazar:preemptible` may say that it is preempted for leases.
+    /// Properties of the flavor. `blazar:preemptible` sets whether the instance is preemptible.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub flavor_properties: BTreeMap<String, String>,
-    /// The same of its image.
+    /// Properties of the image. `blazar:preemptible` sets whether the instance is preemptible.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub image_properties: BTreeMap<String, String>,
-    /// The same of its volumes.
+    /// Properties of each volume. `blazar:preemptible` sets whether the instance is preemptible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volume_properties: Vec<BTreeMap<String, String>>,
-    /// Whether another one is started in its place, as soon as there is room, once it was preempted for a lease.
+    /// Whether a preempted instance gets a successor, which starts as soon as there is capacity.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requeue: bool,
 }
 
-/// A question which hosts may have an instance.
+/// Instance to find hosts for.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostsQuestion {
-    /// The names of the hosts in question, others than the service's included; all of the service's if absent.
+    /// Names of the hosts to check. Can include hosts that the service doesn't manage. Default: all hosts of
+    /// the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
-    /// The instance, if it is there already: where this service moves it, it may go.
+    /// Identifier of the instance, if it exists already. A host is allowed if the service is moving the
+    /// instance there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = "uuid")]
     pub instance_id: Option<String>,
-    /// Whose instance it is to be; the caller's project's if absent.
+    /// Project of the instance. Default: the caller's project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
-    /// Virtual CPUs. Without a size it is not asked whether hosts have room.
+    /// Number of virtual CPUs. Without a size, free capacity isn't checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub vcpus: Option<u32>,
-    /// Memory, MiB.
+    /// Memory in MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub memory_mb: Option<u32>,
-    /// Disk, GiB.
+    /// Disk in GiB. Default: 0, if `vcpus` and `memory_mb` are given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_gb: Option<u32>,
-    /// Where it is to run; beside all leases if not given.
+    /// Lease or other instances that determine the host. Default: a host outside of leases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler_hints: Option<LeaseHints>,
-    /// Properties of its flavor: `blazar:preemptible` may say that it is preempted for leases.
+    /// Properties of the flavor. `blazar:preemptible` sets whether the instance is preemptible.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub flavor_properties: BTreeMap<String, String>,
-    /// The same of its image.
+    /// Properties of the image. `blazar:preemptible` sets whether the instance is preemptible.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub image_properties: BTreeMap<String, String>,
-    /// The same of its volumes.
+    /// Properties of each volume. `blazar:preemptible` sets whether the instance is preemptible.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volume_properties: Vec<BTreeMap<String, String>>,
 }
 
-/// The lease that an instance is to be part of, or a reservation of it: one of the two; and where it is to run.
+/// Lease or reservation that an instance becomes part of, at most one of the two, and constraints on its
+/// host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaseHints {
-    /// The lease, which is active: the instance runs on its first reservation of hosts, or of room on them.
+    /// Identifier of an active lease. The instance runs in its first reservation of hosts or of capacity for
+    /// instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = "uuid")]
     pub lease: Option<String>,
-    /// A reservation of such a lease.
+    /// Identifier of a reservation of an active lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = "uuid")]
     pub reservation: Option<String>,
-    /// Whether it is preempted for leases; as the operator has it for the project if not given. Not in a lease.
+    /// Whether the instance is preempted for leases. Default: the operator's setting for the project. Can't
+    /// be true in a lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preemptible: Option<bool>,
-    /// The class of preemptible instances that it is to be of: how much notice it has when it is preempted.
+    /// Class of the preemptible instance, which determines its preemption notice. Implies `preemptible`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preemptible_class: Option<String>,
-    /// Instances of the project, on whose hosts it is to run.
+    /// Identifiers of instances of the project. The new instance runs on one of their hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub same_host: Vec<String>,
-    /// Instances of the project, on whose hosts it is not to run.
+    /// Identifiers of instances of the project. The new instance doesn't run on any of their hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub different_host: Vec<String>,
 }
 
-/// What Nova asks about a server (`DynamicJSON`). It sends more, which is not looked at.
+/// Nova's request for a server's vendor data (`DynamicJSON`). Additional fields are ignored.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct VendordataRequest {
-    /// The server's identifier, a UUID.
+    /// Identifier of the server, a UUID.
     #[serde(rename = "instance-id")]
     pub instance_id: String,
 }

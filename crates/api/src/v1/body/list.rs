@@ -5,12 +5,12 @@ use utoipa::ToSchema;
 
 use crate::v1::{Allocation, FloatingIp, Host, Instance, Lease, LeasePool};
 
-/// An address.
+/// A link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Link {
-    /// The address.
+    /// URL of the link.
     pub href: String,
-    /// What is there: `next`, `self`.
+    /// Relation of the link: `next`, `self`.
     pub rel: String,
 }
 
@@ -21,7 +21,7 @@ macro_rules! list {
         pub struct $name {
             $(#[doc = $doc])+
             pub $field: Vec<$item>,
-            /// Where there are more, if a limit was asked for.
+            /// Link to the next page, if the request has a limit; absent on the last page.
             #[serde(default, skip_serializing_if = "Vec::is_empty")]
             pub $links: Vec<Link>,
         }
@@ -29,16 +29,16 @@ macro_rules! list {
 }
 
 list! {
-    /// Leases, in the order of their creation.
+    /// Leases, by time of creation.
     LeasesBody { leases: Lease, leases_links }
-    /// Lease pools, in the order in which their leases were created.
+    /// Lease pools, by creation time of their leases.
     LeasePoolsBody { leasepools: LeasePool, leasepools_links }
-    /// Instances, in the order of their creation.
+    /// Instances, by time of creation.
     InstancesBody { instances: Instance, instances_links }
-    /// All hosts, by identifier.
+    /// Hosts, by identifier.
     HostsBody { hosts: Host, hosts_links }
-    /// What is reserved of each host, by its identifier.
+    /// Reservations of each host, by identifier of the host.
     AllocationsBody { allocations: Allocation, allocations_links }
-    /// All floating IPs, by identifier.
+    /// Floating IPs, by identifier.
     FloatingIpsBody { floatingips: FloatingIp, floatingips_links }
 }
