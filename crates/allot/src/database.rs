@@ -20,7 +20,7 @@ use crate::shown;
 const SETTINGS: [&str; 1] = ["database"];
 
 #[derive(Debug, Parser)]
-#[command(name = "allot database", bin_name = "allot database", about = "Look after the databases of leases")]
+#[command(name = "allot database", bin_name = "allot database", about = "Manage the databases of leases")]
 #[command(disable_help_subcommand = true, subcommand_required = true)]
 struct Line {
     #[command(subcommand)]
@@ -29,30 +29,30 @@ struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make the schema, or bring it up to date, as a service does when it starts
+    /// Create or upgrade the schema, as a service does when it starts
     Migrate {
         /// `sqlite://FILE` or `postgres://USER@HOST/DATABASE`
         #[arg(env = "ALLOT_DATABASE", hide_env_values = true)]
         database: String,
     },
-    /// Read everything, compare the schema, and say how much there is, without changing anything
+    /// Read all records, compare the schema and count records, without changing anything
     Check {
         /// `sqlite://FILE` or `postgres://USER@HOST/DATABASE`
         #[arg(env = "ALLOT_DATABASE", hide_env_values = true)]
         database: String,
     },
-    /// Copy the file of a service as of one instant, while the service goes on
-    #[command(after_help = "docs/operations.md says how a copy takes the database's place.")]
+    /// Copy the database file of a running service, as of one instant
+    #[command(after_help = "docs/operations.md describes how to restore a copy.")]
     Backup {
-        /// Where to; it must not be there yet
+        /// File for the copy; it must not exist
         #[arg(value_name = "FILE")]
         copy: PathBuf,
     },
-    /// Take everything from one database into another one, which must be empty; all or nothing
+    /// Copy everything from one database to another one, which must be empty; all or nothing
     Copy {
-        /// Where it is
+        /// Database to copy from
         from: String,
-        /// Where it is to be
+        /// Database to copy to
         to: String,
     },
 }
@@ -96,7 +96,8 @@ pub(crate) fn command() -> clap::Command {
     Line::command().name("database").mut_subcommand("backup", with_settings)
 }
 
-/// Runs such a command (its name first); returns the exit status, or what is wrong with the words.
+/// Runs a database command, named by the first argument. Returns the exit status, or an error in the command
+/// line.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let matches = screen(command(), "database").try_get_matches_from(arguments);
     let (line, matches) = matches.and_then(|matches| Ok((Line::from_arg_matches(&matches)?, matches)))?;

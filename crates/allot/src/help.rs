@@ -209,8 +209,8 @@ pub(crate) fn unknown(word: &str) -> String {
 /// Maximum number of characters of user input to quote.
 const MOST_QUOTED: usize = 200;
 
-/// Says in two lines what is wrong with a command line, or prints the help that was asked for; returns the exit
-/// status. `arguments` begin with the name of the command.
+/// Prints an error in the command line in two lines, or the help that was asked for. Returns the exit status.
+/// `arguments` begin with the name of the command.
 pub(crate) fn refuse(error: &clap::Error, arguments: &[String], io: &mut Io<'_>) -> u8 {
     if !error.use_stderr() {
         return if io.out.write_all(screen::fitted(&error.render().to_string()).as_bytes()).is_ok() {
@@ -219,7 +219,7 @@ pub(crate) fn refuse(error: &clap::Error, arguments: &[String], io: &mut Io<'_>)
             USAGE
         };
     }
-    // Nothing is wrong: a command was named whose parts one has to know.
+    // Not an error: the command needs a subcommand, so its help is shown.
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = write!(io.err, "{}", screen::fitted(&error.render().to_string()));
         return USAGE;
@@ -232,7 +232,7 @@ pub(crate) fn refuse(error: &clap::Error, arguments: &[String], io: &mut Io<'_>)
     USAGE
 }
 
-/// The parser's complaint in one line, without its usage and tips.
+/// The parser's error in one line, without its usage and tips.
 fn complaint(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -243,7 +243,7 @@ fn complaint(error: &clap::Error) -> String {
     lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// The word that was meant: by its meaning, or by its letters.
+/// Suggestion for a wrong word: the same meaning, or a similar spelling.
 fn meant(error: &clap::Error, command: &Command) -> Option<String> {
     let wrong = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
     let known = wrong.iter().filter_map(|kind| error.get(*kind)).find_map(|wrong| match wrong {
@@ -379,9 +379,9 @@ mod tests {
             assert_eq!(find(&create, option), None, "--{option}");
         }
         for (option, heading) in [
-            ("hosts", "What is reserved"),
-            ("every", "Again and again"),
-            ("zone", "What whole hosts must be like"),
+            ("hosts", "Reservations"),
+            ("every", "Recurrence"),
+            ("zone", "Requirements on whole hosts"),
             ("url", "Connection"),
             ("token", "Login"),
             ("os-username", "Login at Keystone"),

@@ -100,7 +100,7 @@ fn dispatch(invoked: &OsString, arguments: &[String], io: &mut Io<'_>) -> u8 {
     }
 }
 
-/// Runs a command, which `arguments` begin with; returns the exit status, or what is wrong with the words.
+/// Runs a command, named by the first argument. Returns the exit status, or an error in the command line.
 fn run(command: &str, arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     match command {
         "serve" => serve::run(arguments, io),

@@ -32,27 +32,27 @@ enum What {
     /// Hash a token or a password, typed or from standard input
     #[command(subcommand)]
     Hash(Hash),
-    /// Make links to this binary under the names of Ganeti's programs
+    /// Create links to this binary under the names of Ganeti's programs
     InstallLinks(Links),
 }
 
 #[derive(Args, Debug)]
 struct Links {
-    /// Where; made if it is not there
+    /// Directory for the links; created if it doesn't exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
 
 #[derive(Args, Debug)]
 struct Completions {
-    /// The shell
+    /// Name of the shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
 #[derive(Args, Debug)]
 struct Man {
-    /// Where; made if it is not there
+    /// Directory for the pages; created if it doesn't exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
@@ -76,7 +76,7 @@ pub(crate) fn run(
     let matches = screen(Line::command(), "").try_get_matches_from(words)?;
     let line = Line::from_arg_matches(&matches)?;
     let done = match line.command {
-        // That it cannot be written is told by whoever made the stream.
+        // A write error is reported by the creator of the stream.
         What::Completions(Completions { shell }) => {
             return Ok(if print(&completions::script(shell), io).is_ok() { SUCCESS } else { FAILURE });
         }

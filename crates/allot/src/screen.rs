@@ -59,7 +59,7 @@ const OF_INSTANCES: [&str; 7] = [
 ];
 
 /// Heading of options that, for every command, only `allot help COMMAND` shows.
-const FURTHER_HEADING: &str = "What whole hosts must be like";
+const FURTHER_HEADING: &str = "Requirements on whole hosts";
 
 /// Options that `allot serve --help` shows, out of several hundred.
 const SERVE: [(&str, &str); 8] = [

@@ -26,7 +26,7 @@ const GENERATED_LENGTH: u32 = 20;
 #[command(
     name = "user",
     bin_name = "allot user",
-    about = "Manage users that log in with a password",
+    about = "Manage users with passwords",
     disable_help_subcommand = true
 )]
 struct Line {
@@ -36,7 +36,7 @@ struct Line {
 
 #[derive(Args, Debug)]
 struct FileArgument {
-    /// Users' file (TOML), as in the setting auth = "basic:FILE"
+    /// File of users (TOML), as in the setting auth = "basic:FILE"
     #[arg(long, value_name = "FILE", default_value = "/etc/allot/users.toml")]
     file: PathBuf,
 }
@@ -72,7 +72,7 @@ struct Add {
 
 #[derive(Args, Debug)]
 struct One {
-    /// The user's name
+    /// Name of the user
     name: String,
     #[command(flatten)]
     file: FileArgument,
@@ -80,7 +80,7 @@ struct One {
 
 #[derive(Args, Debug)]
 struct Passwd {
-    /// The user's name
+    /// Name of the user
     name: String,
     /// Generate a password, and print it
     #[arg(long)]
@@ -103,7 +103,8 @@ pub(crate) fn command() -> clap::Command {
     Line::command()
 }
 
-/// Runs such a command (its name first); returns the exit status, or what is wrong with the words.
+/// Runs a user command, named by the first argument. Returns the exit status, or an error in the command
+/// line.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let matches = screen(command(), "user").try_get_matches_from(arguments)?;
     let Line { command } = Line::from_arg_matches(&matches)?;

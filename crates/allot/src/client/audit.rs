@@ -12,25 +12,25 @@ use super::{ClientError, Session};
 /// Entries per request.
 const PAGE: usize = 500;
 
-/// Which changes.
+/// Filters of the audit log.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// Only those of this user
+    /// Only changes by this user
     #[arg(long, value_name = "USER")]
     of_user: Option<String>,
-    /// Only those for this project
+    /// Only changes for this project
     #[arg(long, value_name = "PROJECT")]
     of_project: Option<String>,
-    /// Only those of this kind: lease.create, host.update
+    /// Only changes of this kind: lease.create, host.update
     #[arg(long, value_name = "ACTION")]
     action: Option<String>,
-    /// Only those of what has this identifier, or of this lease by its name
+    /// Only changes to the object with this ID, or to the lease with this name
     #[arg(long, value_name = "ID")]
     object: Option<String>,
-    /// Only those of this request
+    /// Only changes made by this request
     #[arg(long, value_name = "REQUEST")]
     request: Option<String>,
-    /// The last so many
+    /// Number of latest changes
     #[arg(long, value_name = "N", default_value_t = 50)]
     last: usize,
 }
@@ -71,7 +71,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let answer = json!({"audit": found});
     session.print_answer(&answer, || table(&answer))?;
     if is_unknown {
-        session.note_to_people("Write the identifier in full, as `allot audit -o wide` shows it.");
+        session.note_to_people("Use the full ID, as shown by `allot audit -o wide`.");
     }
     Ok(())
 }
@@ -106,7 +106,7 @@ pub(super) fn table(answer: &Value) -> Result<Table, ClientError> {
         id("OBJECT").hide(3),
         word("REQUEST").hide(1),
     ];
-    let mut table = Table::new(columns).or("There are no such changes.");
+    let mut table = Table::new(columns).or("No matching changes.");
     for entry in read::<Vec<Entry>>(answer, "audit")? {
         let Entry { timestamp, user_id, project_id, request_id, action, object_id } = entry;
         table.add_row([timestamp, user_id, project_id, action, object_id, request_id]);

@@ -15,34 +15,34 @@ const BAR: u64 = 20;
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// From when; now if it is not said
+    /// Start of the period; by default now
     #[arg(long, value_name = "WHEN")]
     from: Option<String>,
-    /// End of the period; a day is included. By default 30 days later
+    /// End of the period; a date includes that day. By default 30 days later
     #[arg(long, value_name = "WHEN")]
     to: Option<String>,
-    /// What hosts must be like: 'rack=r1 and vcpus>=16'
+    /// Requirements on hosts: 'rack=r1 and vcpus>=16'
     #[arg(long = "where", value_name = "EXPRESSION", conflicts_with_all = ["flavor", "network"])]
     requirement: Option<String>,
-    /// Room for instances of this flavor instead of whole hosts
+    /// Capacity for instances of this flavor instead of whole hosts
     #[arg(long, value_name = "ID", conflicts_with_all = ["vcpus", "network"])]
     flavor: Option<String>,
-    /// Room for instances with so many virtual CPUs
+    /// Capacity for instances with this many virtual CPUs
     #[arg(long, value_name = "N", requires = "memory", conflicts_with = "network")]
     vcpus: Option<u32>,
-    /// Memory of each: 4096, 512M, 4G
+    /// Memory of each instance: 4096, 512M, 4G
     #[arg(long, value_name = "MIB", value_parser = mebibytes, requires = "vcpus")]
     memory: Option<u32>,
-    /// Disk of each: 20, 20G, 1T
+    /// Disk of each instance: 20, 20G, 1T
     #[arg(long, value_name = "GIB", value_parser = gibibytes, requires = "vcpus")]
     disk: Option<u32>,
     /// Floating IPs of this network
     #[arg(long, value_name = "NETWORK")]
     network: Option<String>,
-    /// How many are wanted together
+    /// Number needed at the same time
     #[arg(long, value_name = "N", default_value_t = 1, requires = "length")]
     amount: u32,
-    /// For how long: 4h, 2d; then the earliest times are shown
+    /// Duration: 4h, 2d; shows the earliest times
     #[arg(long = "for", value_name = "DURATION", id = "length")]
     length: Option<String>,
 }
@@ -84,7 +84,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     let Some(best) = &found.best else { return Ok(()) };
     let amount = arguments.amount;
     if best.is_empty() {
-        return session.done(&format!("There is no time for {amount} {what} for that long."));
+        return session.done(&format!("No time found at which {amount} {what} are free for that long."));
     }
     let shown = |time: &str| of_answer(time).map_or(time.to_owned(), |at| show(at, &session.zone));
     let lines: Vec<String> =

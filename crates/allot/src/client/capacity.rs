@@ -23,7 +23,7 @@ const LATEST_COUNT: SignedDuration = SignedDuration::from_mins(2);
 pub(crate) struct Arguments {
     #[command(flatten)]
     past: Past,
-    /// Only of this project; of others for administrators only
+    /// Only for this project; administrators can choose any
     #[arg(long, value_name = "PROJECT")]
     of_project: Option<String>,
 }
@@ -76,7 +76,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     }
     period::note(&answer, session);
     if is_incomplete(&answer, session.answered()) {
-        session.note_to_people("Requests that were refused in the last two minutes may not be counted yet.");
+        session.note_to_people("Requests refused in the last two minutes might not be counted yet.");
     }
     let refused: Vec<Refused> = read(&answer, "capacity")?;
     session.print_table(&table(&refused))?;

@@ -98,7 +98,7 @@ impl Consent {
             }
         }
         if missing > 0 && failed.is_empty() {
-            let message = format!("{missing} of {} could not be done", names.len());
+            let message = format!("{missing} of {} failed", names.len());
             return Err(ClientError::WithoutResult(message));
         }
         outcome(names.len() - missing, failed)

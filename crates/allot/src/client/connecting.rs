@@ -16,7 +16,7 @@ Precedence:
   An option comes before its variable. An empty variable counts as unset.
   Login: a token, then a user with a password, then Keystone, then no login.
   Service: --url, then Keystone's catalog, then http://127.0.0.1:1234.
-  Authorities: --ca-file, then --os-cacert, then those of the system.
+  CA certificates: --ca-file, then --os-cacert, then the system's.
   Format: --json, then -o.
 
 `allot whoami` shows the service, your user and how you logged in. Set secrets

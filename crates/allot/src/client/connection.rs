@@ -29,20 +29,21 @@ const ATTEMPTS: u32 = 3;
 /// Default URL, which is also the default address of `allot serve` and `allot demo`.
 const DEFAULT_URL: &str = "http://127.0.0.1:1234";
 
-/// Where the service is.
+/// Address and certificates of the service.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Target {
-    /// Address of the service, with http:// if it names none; if none is given, the one in Keystone's catalogue, or <http://127.0.0.1:1234>
+    /// URL of the service, with http:// if no scheme is given; by default the URL in Keystone's catalog, or
+    /// <http://127.0.0.1:1234>
     #[arg(long, global = true, env = "ALLOT_URL", value_name = "URL")]
     pub url: Option<String>,
-    /// File with certificates (PEM) of authorities to trust instead of the system's
+    /// File with CA certificates (PEM) to trust instead of the system's
     #[arg(long, global = true, env = "ALLOT_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    /// The same; the variable is that of other clients
+    /// Same as --ca-file, for the variable of OpenStack's clients
     #[arg(long, global = true, env = "OS_CACERT", value_name = "FILE")]
     pub os_cacert: Option<PathBuf>,
-    /// File with a certificate of one's own and its key (PEM), for a service that wants one of its clients
+    /// File with a client certificate and its key (PEM), for a service that requires one
     #[arg(long, global = true, env = "ALLOT_CLIENT_CERTIFICATE", value_name = "FILE")]
     pub client_certificate: Option<PathBuf>,
 }
@@ -69,8 +70,8 @@ impl Connection {
                 let address = keystone.log_in(&client).await?;
                 named.or(address).ok_or_else(|| {
                     let missing =
-                        "Keystone's catalogue has no reservation service of that region and interface";
-                    ClientError::Usage(format!("{missing}; say with --url where it is"))
+                        "Keystone's catalog has no reservation service for this region and interface";
+                    ClientError::Usage(format!("{missing}; set its URL with --url"))
                 })?
             }
             (_, named) => named.unwrap_or_else(|| DEFAULT_URL.to_owned()),
@@ -260,7 +261,7 @@ fn client(authorities: Option<&Path>, certificate: Option<&Path>) -> Result<Clie
 }
 
 fn json(body: &impl Serialize) -> Result<String, ClientError> {
-    serde_json::to_string(body).map_err(|error| ClientError::Usage(format!("that is no request: {error}")))
+    serde_json::to_string(body).map_err(|error| ClientError::Usage(format!("invalid request: {error}")))
 }
 
 fn with_body(request: RequestBuilder, body: &str) -> RequestBuilder {

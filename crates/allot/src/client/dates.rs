@@ -160,13 +160,13 @@ enum Near {
 
 fn wrong(text: &str) -> ClientError {
     ClientError::Usage(format!(
-        "{text:?} is no time: write now, +2h, 13:00, monday, 2030-01-02, \"2030-01-02 10:00\", \"tomorrow 09:00\", or \
+        "invalid time {text:?}: write now, +2h, 13:00, monday, 2030-01-02, \"2030-01-02 10:00\", \"tomorrow 09:00\", or \
          2030-01-02T10:00Z for UTC"
     ))
 }
 
 fn too_late(text: &str) -> ClientError {
-    ClientError::Usage(format!("{text:?} is later than dates can be"))
+    ClientError::Usage(format!("{text:?} is later than the latest possible date"))
 }
 
 /// Whether a date that can't be converted is too late: the last representable instant is in the last days of
@@ -268,10 +268,10 @@ pub(crate) fn oddity(text: &str, taken: Timestamp, now: Timestamp, zone: &TimeZo
     match offset {
         AmbiguousOffset::Unambiguous { .. } => None,
         AmbiguousOffset::Gap { .. } => {
-            Some(format!("{local} is a time that clocks leave out that day: {taken} is taken for it"))
+            Some(format!("clocks skip {local} that day; using {taken}"))
         }
         AmbiguousOffset::Fold { .. } => Some(format!(
-            "{local} is a time that clocks show twice that day: the first, {taken}, is taken; write the offset for the other"
+            "clocks show {local} twice that day; using the first, {taken}; for the second, write the offset"
         )),
     }
 }
@@ -298,7 +298,7 @@ pub(crate) fn duration(text: &str) -> Result<SignedDuration, ClientError> {
     let read = crate::duration::parse(text).or_else(|| as_the_service(text));
     read.filter(|duration| duration.as_nanos() % SignedDuration::from_mins(1).as_nanos() == 0).ok_or_else(|| {
         ClientError::Usage(format!(
-            "{text:?} is no duration of whole minutes: write minutes, hours, days or weeks as in 90m, 2h, 3d, \
+            "invalid duration {text:?}: write whole minutes, hours, days or weeks, such as 90m, 2h, 3d, \
              1d12h, 1w, P1DT12H"
         ))
     })

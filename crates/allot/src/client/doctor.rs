@@ -7,23 +7,23 @@ use serde_json::json;
 use super::wire::read;
 use super::{ClientError, Session};
 
-/// Whether to change anything.
+/// Changes to make.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// Set right what can be; without it, nothing is changed
+    /// Repair what can be repaired; by default, nothing is changed
     #[arg(long)]
     repair: bool,
-    /// Say that the clock of the service's machine is right, or that the fleet belongs to this database
+    /// Confirm that the clock of the service's machine is right, or that the fleet belongs to this database
     #[arg(long, value_name = "WHAT", conflicts_with = "repair")]
     accept: Option<Accepted>,
 }
 
-/// What is right as it is.
+/// Facts to confirm.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Accepted {
     /// The clock of the service's machine
     Clock,
-    /// The fleet: what it holds for leases that the database does not know is taken back
+    /// The fleet: allocations for leases that the database doesn't have are released
     Fleet,
 }
 
@@ -56,7 +56,7 @@ fn unlimited(settings: &[Setting]) -> Option<String> {
     let missing = ["quota.hosts", "quota.host_hours"].into_iter().filter(|key| value(key).is_none());
     let missing: Vec<&str> = missing.collect();
     (!missing.is_empty()).then(|| {
-        format!("Note: a project may lease any number of hosts for any time: not set: {}", missing.join(", "))
+        format!("Note: projects can lease any number of hosts for any time; unset: {}", missing.join(", "))
     })
 }
 
@@ -92,7 +92,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     if session.wants_document() {
         session.print_json(&answer)?;
     } else if left.is_empty() {
-        session.print("What is stored and what the fleet shows agree.")?;
+        session.print("The database and the fleet agree.")?;
         // The note doesn't count as a difference, so a failure is ignored. Older services don't have this endpoint.
         let settings = session.connection.get("/v1/settings", &[]).await;
         let settings = settings.and_then(|answer| read::<Vec<Setting>>(&answer, "settings"));
@@ -112,11 +112,11 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         count => format!("{count} differences"),
     };
     let hint = if !arguments.repair && left.iter().any(|entry| entry.repairable) {
-        "; `allot doctor --repair` sets right what can be"
+        "; `allot doctor --repair` repairs what it can"
     } else {
         ""
     };
-    Err(ClientError::WithoutResult(format!("{count} between what is stored and what the fleet shows{hint}")))
+    Err(ClientError::WithoutResult(format!("{count} between the database and the fleet{hint}")))
 }
 
 #[cfg(test)]

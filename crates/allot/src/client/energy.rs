@@ -14,17 +14,17 @@ use crate::shown::broken;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// How many hosts are needed when, and which may be off
+    /// Show how many hosts are needed when, and which can be off
     Plan(Plan),
-    /// What was saved, and used
+    /// Show the energy saved and used
     Report(Report),
-    /// Which hosts are off, and how long they boot
+    /// List hosts that are off, and boot times
     Hosts,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Plan {
-    /// How far ahead: 12h, 7d; as far as the operator has set if it is not said
+    /// Planning horizon: 12h, 7d; by default the operator's setting
     #[arg(long, value_name = "DURATION")]
     horizon: Option<String>,
 }

@@ -20,16 +20,16 @@ const WAIT_SECONDS: u32 = 30;
 /// Delay before retrying a service that went away.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Which events.
+/// Selection of events.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// Go on with those that come; ends by Ctrl-C
+    /// Continue with new events until Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// Only those after this number
+    /// Only events after this number
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     after: u64,
-    /// Only the last so many of those that there are
+    /// Only this number of latest events
     #[arg(long, value_name = "N")]
     last: Option<usize>,
 }

@@ -33,13 +33,13 @@ pub(crate) enum ClientError {
     #[error("cannot reach the service at {url}: {reason}")]
     Unreachable { url: String, reason: String },
     /// A read got no response. It had no effect.
-    #[error("no answer from the service at {url}: {reason}")]
+    #[error("no response from the service at {url}: {reason}")]
     Silent { url: String, reason: String },
     /// The response was lost, so the outcome is unknown.
-    #[error("the answer of the service at {url} was lost, so look whether it was done: {reason}")]
+    #[error("the response of the service at {url} was lost; check whether the request was carried out: {reason}")]
     Lost { url: String, reason: String },
     /// The response isn't from a leasing service.
-    #[error("the answer from {url} makes no sense: {reason}")]
+    #[error("invalid response from {url}: {reason}")]
     Nonsense { url: String, reason: String },
     /// An argument is invalid.
     #[error("{0}")]
@@ -51,7 +51,7 @@ pub(crate) enum ClientError {
     #[error("{message}")]
     Overdue { message: String, hint: Option<String> },
     /// Some of several operations failed.
-    #[error("{} of {of} could not be done", .failed.len())]
+    #[error("{} of {of} failed", .failed.len())]
     Several { of: usize, failed: Vec<(String, ClientError)> },
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
@@ -122,9 +122,9 @@ impl ClientError {
             Self::Silent { reason, .. } | Self::Lost { reason, .. }
                 if reason.contains("CertificateRequired") =>
             {
-                Some("the service wants a certificate of its clients: name one with --client-certificate")
+                Some("the service requires a client certificate: set --client-certificate")
             }
-            Self::Unreachable { .. } => Some("start one with `allot serve`, or name another with --url"),
+            Self::Unreachable { .. } => Some("start one with `allot serve`, or set another URL with --url"),
             _ => None,
         }
     }
@@ -138,7 +138,7 @@ pub(super) fn refusal(status: StatusCode, body: &[u8], raw: bool) -> ClientError
     let message = text(&document["error_message"])
         .or_else(|| text(&document["error"]["message"]))
         .or_else(|| text(&document["message"]))
-        .unwrap_or_else(|| format!("the service answered {status}"));
+        .unwrap_or_else(|| format!("the service responded with {status}"));
     let hint = text(&document["hint"]);
     match document["offers"].as_array() {
         Some(offers) if !offers.is_empty() => {
@@ -211,6 +211,6 @@ mod tests {
 
     #[test]
     fn an_error_that_is_not_json_is_still_reported() {
-        assert_eq!(refused(502, "<html>").1, "the service answered 502 Bad Gateway");
+        assert_eq!(refused(502, "<html>").1, "the service responded with 502 Bad Gateway");
     }
 }

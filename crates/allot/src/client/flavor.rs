@@ -11,22 +11,22 @@ use super::table::{Table, word};
 use super::wire::{plain, read};
 use super::{ClientError, Session, segment};
 
-/// What to do with flavors.
+/// Commands for flavors.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List flavors
     List,
-    /// Offer a flavor, or change the one of that identifier
+    /// Create a flavor, or change the one with this ID
     Create(Create),
-    /// Offer flavors no more; leases that have them keep them
+    /// Delete flavors; leases that use them keep them
     Delete(Several),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Create {
-    /// The flavor's name
+    /// Name of the flavor
     name: String,
-    /// Its identifier; without one, its name
+    /// ID of the flavor; by default its name
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// Virtual CPUs
@@ -38,14 +38,14 @@ pub(crate) struct Create {
     /// Disk: 20, 20G, 1T
     #[arg(long, value_name = "GIB", value_parser = gibibytes)]
     disk: u32,
-    /// What else it needs, as Nova's extra specs; may be repeated
+    /// Extra spec of Nova; can be repeated
     #[arg(long = "spec", value_name = "NAME=VALUE", value_parser = name_value)]
     specs: Vec<(String, String)>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Several {
-    /// Their identifiers
+    /// IDs of the flavors
     #[arg(required = true, value_name = "FLAVOR")]
     flavors: Vec<String>,
     #[command(flatten)]
@@ -73,7 +73,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
                     async |flavor, session: &mut Session<'_>| find(flavor, session).await,
                     async |flavor: &Found, session: &mut Session<'_>| {
                         session.connection.delete(&format!("/v1/flavors/{}", segment(&flavor.id))).await?;
-                        session.done(&format!("Flavor {} is offered no more.", flavor.name))
+                        session.done(&format!("Flavor {} is deleted.", flavor.name))
                     },
                 )
                 .await
@@ -112,7 +112,7 @@ pub(super) fn table(found: &[Value]) -> Table {
     let columns =
         [word("ID").key(), word("NAME").hide(1), word("VCPUS"), word("MEMORY"), word("DISK").hide(2)];
     let mut table =
-        Table::new(columns).or("There are no flavors. Administrators make them with `allot flavor create`.");
+        Table::new(columns).or("There are no flavors. Administrators create them with `allot flavor create`.");
     for flavor in found {
         table.add_row([
             plain(&flavor["id"]),

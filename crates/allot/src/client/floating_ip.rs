@@ -11,29 +11,29 @@ use super::table::{Table, id, word};
 use super::wire::{FloatingIp, read};
 use super::{ClientError, Session, with_each};
 
-/// What to do with addresses.
+/// Commands for floating IPs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List addresses
+    /// List floating IPs
     List,
-    /// Show an address
+    /// Show a floating IP
     Show(One),
-    /// Take addresses of a network on, so that they can be leased
+    /// Add floating IPs of a network for leases
     Create(Create),
-    /// Take addresses away
+    /// Remove floating IPs
     Delete(Several),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct One {
-    /// The address, or its identifier
+    /// Address or ID of the floating IP
     #[arg(value_name = "IP")]
     address: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Several {
-    /// The addresses, or their identifiers
+    /// Addresses or IDs of the floating IPs
     #[arg(required = true, value_name = "IP")]
     addresses: Vec<String>,
     #[command(flatten)]
@@ -42,9 +42,9 @@ pub(crate) struct Several {
 
 #[derive(Args, Debug)]
 pub(crate) struct Create {
-    /// The network's identifier
+    /// ID of the network
     network: String,
-    /// The addresses
+    /// Addresses
     #[arg(required = true, value_name = "IP")]
     addresses: Vec<IpAddr>,
 }
@@ -64,7 +64,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         Command::Create(arguments) => create(&arguments, session).await,
         Command::Delete(arguments) => {
             let act = Act { verb: "Remove", one: "floating IP", several: "floating IPs" };
-            let done = |address: &str| format!("Address {address} is taken away.");
+            let done = |address: &str| format!("Address {address} is removed.");
             arguments.consent.delete(act, &ADDRESSES, &arguments.addresses, session, done).await
         }
     }

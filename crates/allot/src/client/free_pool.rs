@@ -14,79 +14,79 @@ use super::table::{Table, id, prose, word};
 use super::wire::{Host, read};
 use super::{ClientError, Session, segment, with_each};
 
-/// What to do with free pools.
+/// Commands for free pools.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List free pools
     List,
     /// Show a free pool and its hosts
     Show(One),
-    /// Make a free pool
+    /// Create a free pool
     Create(Create),
-    /// Give a free pool another name; its leases stay as they are
+    /// Rename a free pool; its leases stay unchanged
     Rename(Rename),
-    /// Change what a free pool says of its hosts
+    /// Change the capabilities or the end action of a free pool
     Update(Update),
-    /// Remove free pools that no hosts are in
+    /// Delete free pools without hosts
     Delete(Several),
-    /// Take machines of the fleet on as hosts of a free pool, or move hosts there
+    /// Add machines of the fleet to a free pool, or move hosts there
     #[command(name = "add-host")]
     AddHost(AddHost),
-    /// Give hosts of a free pool back; leases that are to start with them get others
+    /// Remove hosts from a free pool; leases that haven't started get other hosts
     #[command(name = "remove-host")]
     RemoveHost(RemoveHost),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct One {
-    /// Its identifier or name
+    /// ID or name of the pool
     #[arg(value_name = "POOL")]
     pool: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Create {
-    /// The pool's name
+    /// Name of the pool
     name: String,
-    /// What its hosts are like, unless they say otherwise themselves; may be repeated
+    /// Capability of hosts that don't have their own value; can be repeated
     #[arg(long = "spec", value_name = "NAME=VALUE", value_parser = name_value)]
     specs: Vec<(String, String)>,
-    /// What becomes of instances at the end of leases of its hosts that do not say
+    /// Action for instances at the end of leases of its hosts that don't choose one
     #[arg(long, value_name = "ACTION")]
     end_action: Option<EndAction>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Rename {
-    /// Its identifier or name
+    /// ID or name of the pool
     #[arg(value_name = "POOL")]
     pool: String,
-    /// Its new name
+    /// New name
     name: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Update {
-    /// Its identifier or name
+    /// ID or name of the pool
     #[arg(value_name = "POOL")]
     pool: String,
-    /// What its hosts are like, beside what is said already; may be repeated
+    /// Capability to add or change; can be repeated
     #[arg(long = "spec", value_name = "NAME=VALUE", value_parser = name_value)]
     specs: Vec<(String, String)>,
-    /// What is not said of them any more; may be repeated
+    /// Capability to remove; can be repeated
     #[arg(long, value_name = "NAME")]
     unset: Vec<String>,
-    /// What becomes of instances at the end of leases of its hosts that do not say
+    /// Action for instances at the end of leases of its hosts that don't choose one
     #[arg(long, value_name = "ACTION", conflicts_with = "default_end_action")]
     end_action: Option<EndAction>,
-    /// The same: what the service does by default
+    /// Reset the end action to the service's default
     #[arg(long)]
     default_end_action: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Several {
-    /// Their identifiers or names
+    /// IDs or names of the pools
     #[arg(required = true, value_name = "POOL")]
     pools: Vec<String>,
     #[command(flatten)]
@@ -95,26 +95,26 @@ pub(crate) struct Several {
 
 #[derive(Args, Debug)]
 pub(crate) struct AddHost {
-    /// The pool's identifier or name
+    /// ID or name of the pool
     #[arg(value_name = "POOL")]
     pool: String,
-    /// The machines' names
+    /// Names of the machines
     #[arg(required = true, value_name = "HOST")]
     hosts: Vec<String>,
-    /// A capability to set of each; may be repeated
+    /// Capability to set on each; can be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_value)]
     set: Vec<(String, String)>,
-    /// Move those that are in another free pool: they keep their number, capabilities and leases
+    /// Move hosts that are in another free pool; they keep their ID, capabilities and leases
     #[arg(long = "move", conflicts_with = "set")]
     moves: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct RemoveHost {
-    /// The pool's identifier or name
+    /// ID or name of the pool
     #[arg(value_name = "POOL")]
     pool: String,
-    /// The hosts' identifiers or names
+    /// IDs or names of the hosts
     #[arg(required = true, value_name = "HOST")]
     hosts: Vec<String>,
     #[command(flatten)]
@@ -204,7 +204,7 @@ async fn update(arguments: Update, session: &mut Session<'_>) -> Result<(), Clie
     }
     if change == FreePoolChange::default() {
         return Err(ClientError::Usage(
-            "say what is to be different: --spec, --unset or --end-action".into(),
+            "no changes requested: use --spec, --unset or --end-action".into(),
         ));
     }
     let answer = session.connection.put(&path, &change).await?;

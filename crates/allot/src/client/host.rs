@@ -14,39 +14,40 @@ use super::table::{Table, date, id, prose, word};
 use super::wire::{Allocation, Host, Lease, plain, read};
 use super::{ClientError, Session, segment, with_each};
 
-/// What to do with hosts.
+/// Commands for hosts.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List hosts
     List,
     /// Show a host with its capabilities
     Show(One),
-    /// Take machines of the fleet on, so that they can be leased
+    /// Add machines of the fleet as hosts for leases
     Create(Create),
-    /// Set or take away a host's capabilities
+    /// Set or remove capabilities of hosts
     Update(Update),
-    /// Close hosts for new leases: leases that have not started get others if there are any, running ones go on
+    /// Close hosts for new leases; leases that haven't started get other hosts if possible, running leases
+    /// continue
     Close(Several),
     /// Open hosts for new leases again
     Open(Several),
-    /// Give hosts back to the fleet
+    /// Return hosts to the fleet
     Delete(Deleted),
-    /// List the names and values that requirements may use
+    /// List names and values of properties for requirements
     Properties(Properties),
-    /// List what is reserved of every host, or of one
+    /// List reservations of every host, or of one
     Allocations(Allocations),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct One {
-    /// The host's name, or its number
+    /// Name or ID of the host
     #[arg(value_name = "HOST")]
     host: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Several {
-    /// The hosts' names, or their numbers
+    /// Names or IDs of the hosts
     #[arg(required = true, value_name = "HOST")]
     hosts: Vec<String>,
 }
@@ -61,30 +62,30 @@ pub(crate) struct Deleted {
 
 #[derive(Args, Debug)]
 pub(crate) struct Create {
-    /// The machines' names
+    /// Names of the machines
     #[arg(required = true, value_name = "HOST")]
     hosts: Vec<String>,
-    /// A capability; may be repeated
+    /// Capability; can be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_value)]
     set: Vec<(String, String)>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Update {
-    /// The hosts' names, or their numbers
+    /// Names or IDs of the hosts
     #[arg(required = true, value_name = "HOST")]
     hosts: Vec<String>,
-    /// A capability to set; may be repeated
+    /// Capability to set; can be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_value, required_unless_present = "unset")]
     set: Vec<(String, String)>,
-    /// A capability to take away; may be repeated
+    /// Capability to remove; can be repeated
     #[arg(long, value_name = "NAME")]
     unset: Vec<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Properties {
-    /// Those that are hidden too
+    /// Include hidden properties
     #[arg(long)]
     all: bool,
     /// Hide this property from lists
@@ -97,7 +98,7 @@ pub(crate) struct Properties {
 
 #[derive(Args, Debug)]
 pub(crate) struct Allocations {
-    /// Only of this host
+    /// Only this host
     #[arg(value_name = "HOST")]
     host: Option<String>,
 }
@@ -231,7 +232,7 @@ pub(super) async fn remove(
                 if let Err(error) = session.connection.delete(&address).await {
                     return Err(not_removed(host, error, session).await);
                 }
-                session.done(&format!("Host {} is given back.", host.name))
+                session.done(&format!("Host {} is returned to the fleet.", host.name))
             },
         )
         .await
@@ -254,7 +255,7 @@ async fn not_removed(host: &Found, error: ClientError, session: &Session<'_>) ->
         .collect();
     having.dedup();
     let hint =
-        if having.is_empty() { hint } else { Some(format!("leases that have it: {}", having.join(", "))) };
+        if having.is_empty() { hint } else { Some(format!("leases of this host: {}", having.join(", "))) };
     ClientError::Refused { status: 409, message, hint }
 }
 
@@ -367,7 +368,7 @@ pub(super) fn table_of(hosts: &[Host]) -> Table {
         prose("CAPABILITIES"),
     ];
     let mut table = Table::new(columns)
-        .or("There are no hosts. `allot host create NAME` takes a machine of the fleet on.");
+        .or("There are no hosts. `allot host create NAME` adds a machine of the fleet.");
     for host in hosts {
         table.add_row([
             host.id.clone(),

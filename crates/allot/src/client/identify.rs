@@ -116,7 +116,7 @@ impl Listed {
                 // Hosts have numbers, which can't be abbreviated.
                 let have_beginnings = entries.iter().all(|entry| is_identifier(&entry.id));
                 let hint = if have_beginnings && is_short_prefix(given) {
-                    format!("write at least four characters of an identifier; {}", self.hint)
+                    format!("write at least four characters of an ID; {}", self.hint)
                 } else {
                     self.hint.to_owned()
                 };
@@ -130,7 +130,7 @@ impl Listed {
                 if several.len() > MOST_LISTED {
                     let _ = write!(listed, ", and {} more", several.len() - MOST_LISTED);
                 }
-                let advice = if by_name { "use an identifier" } else { "use more of the identifier" };
+                let advice = if by_name { "use an ID" } else { "use more of the ID" };
                 (format!("{noun} {given:?} is ambiguous"), format!("{advice}: {listed}"))
             }
         };
@@ -190,17 +190,17 @@ mod tests {
         for (given, at) in [("web", 0), ("ecdcc", 0), ("ECDC1111-", 1), ("cafe", 3), ("cafe1", 2)] {
             assert_eq!(find(given).ok(), Some(id(at)), "{given}");
         }
-        let more = "write at least four characters of an identifier; `allot lease list` shows all";
+        let more = "write at least four characters of an ID; `allot lease list` shows all";
         for (given, said, hint) in [
             (
                 "ecdc",
                 "lease \"ecdc\" is ambiguous",
-                "use more of the identifier: twice (ecdc1111 PENDING Wed 09:00), web (ecdcc9ea PENDING Wed 09:00)",
+                "use more of the ID: twice (ecdc1111 PENDING Wed 09:00), web (ecdcc9ea PENDING Wed 09:00)",
             ),
             (
                 "twice",
                 "lease \"twice\" is ambiguous",
-                "use an identifier: cafe1111 PENDING Wed 09:00, ecdc1111 PENDING Wed 09:00",
+                "use an ID: cafe1111 PENDING Wed 09:00, ecdc1111 PENDING Wed 09:00",
             ),
             ("ecd", "there is no lease \"ecd\"", more),
             ("xyz", "there is no lease \"xyz\"", LEASES.hint),

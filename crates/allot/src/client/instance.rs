@@ -19,96 +19,96 @@ use super::{ClientError, Session, segment};
 /// Interval between checks of an instance that is being started.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
-/// What to do with instances.
+/// Commands for instances.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// List instances
     List(List),
     /// Show an instance
     Show(One),
-    /// Start an instance: in a lease, or on a host that nobody has reserved
+    /// Start an instance in a lease, or on an unreserved host
     Create(Create),
-    /// Start an instance again that was preempted and is kept; another one goes on with what it had
+    /// Start a stored instance again after preemption; a new one continues from the stored disk
     Start(One),
-    /// Destroy instances
+    /// Delete instances
     Delete(Several),
-    /// Show which hosts may have an instance, and until when
+    /// Show which hosts can run an instance, and how long
     Filter(Filter),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// Those of that lease: its identifier or name
+    /// Only instances of this lease: its ID or name
     #[arg(long, value_name = "LEASE")]
     lease: Option<String>,
-    /// Those of that project; for administrators
+    /// Only instances of this project; for administrators
     #[arg(long, value_name = "PROJECT")]
     of_project: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct One {
-    /// Its identifier or name
+    /// ID or name of the instance
     instance: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Create {
-    /// The instance's name
+    /// Name of the instance
     name: String,
     #[command(flatten)]
     placing: Placing,
-    /// Start another one in its place, as soon as there is room, once it was preempted for a lease
+    /// After preemption, start a replacement as soon as capacity allows
     #[arg(long)]
     requeue: bool,
-    /// Return when it runs
+    /// Wait until it runs
     #[arg(long)]
     wait: bool,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Filter {
-    /// A host in question, by its name; may be repeated; all of the service's if none is given
+    /// Name of a host to check; can be repeated; by default all hosts of the service
     #[arg(long, value_name = "HOST")]
     host: Vec<String>,
-    /// The project whose instance it is to be
+    /// Project of the instance
     #[arg(long, value_name = "PROJECT")]
     for_project: Option<String>,
     #[command(flatten)]
     placing: Placing,
 }
 
-/// What decides where an instance may run.
+/// Conditions on the host of an instance.
 #[derive(Args, Debug)]
 struct Placing {
-    /// The lease that it is to be part of: its identifier or name
+    /// Lease for the instance: its ID or name
     #[arg(long, value_name = "LEASE", conflicts_with = "reservation")]
     lease: Option<String>,
-    /// The reservation of a lease that it is to be part of
+    /// Reservation of a lease for the instance
     #[arg(long, value_name = "ID")]
     reservation: Option<String>,
-    /// It may be preempted for leases: true or false, where the operator allows it
+    /// Whether it can be preempted for leases: true or false, where the operator allows it
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     preemptible: Option<bool>,
-    /// The class of preemptible instances that it is to be of: how much notice it has when it is preempted
+    /// Class of the preemptible instance, which sets its notice before preemption
     #[arg(long, value_name = "CLASS")]
     preemptible_class: Option<String>,
-    /// A property of its flavor, as blazar:preemptible=true; may be repeated
+    /// Property of its flavor, such as blazar:preemptible=true; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     flavor_property: Vec<(String, String)>,
-    /// A property of its image; may be repeated
+    /// Property of its image; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     image_property: Vec<(String, String)>,
-    /// A property of a volume; may be repeated
+    /// Property of a volume; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     volume_property: Vec<(String, String)>,
-    /// An instance on whose host it is to run: its identifier or name; may be repeated
+    /// Run on the host of this instance: its ID or name; can be repeated
     #[arg(long, value_name = "INSTANCE")]
     same_host: Vec<String>,
-    /// An instance on whose host it is not to run; may be repeated
+    /// Don't run on the host of this instance; can be repeated
     #[arg(long, value_name = "INSTANCE")]
     different_host: Vec<String>,
-    /// Virtual CPUs; the size may be left out where the reservation gives one
+    /// Virtual CPUs; the size can be omitted if the reservation has one
     #[arg(long, value_name = "N", requires = "memory")]
     vcpus: Option<u32>,
     /// Memory: 4096, 512M, 4G
@@ -121,7 +121,7 @@ struct Placing {
 
 #[derive(Args, Debug)]
 pub(crate) struct Several {
-    /// Their identifiers or names
+    /// IDs or names of the instances
     #[arg(required = true, value_name = "INSTANCE")]
     instances: Vec<String>,
     #[command(flatten)]
@@ -172,7 +172,7 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
         }
         Command::Delete(arguments) => {
             let act = Act { verb: "Destroy", one: "instance", several: "instances" };
-            let done = |instance: &str| format!("Instance {instance} is being destroyed.");
+            let done = |instance: &str| format!("Instance {instance} is being deleted.");
             arguments.consent.delete(act, &INSTANCES, &arguments.instances, session, done).await
         }
         Command::Filter(arguments) => {
@@ -203,7 +203,7 @@ async fn built(mut answer: Value, session: &Session<'_>) -> Result<Value, Client
         answer = session.connection.get(&path, &[]).await?;
     }
     match answer["instance"]["status_reason"].as_str() {
-        Some(why) => Err(ClientError::WithoutResult(format!("the instance does not run: {why}"))),
+        Some(why) => Err(ClientError::WithoutResult(format!("the instance isn't running: {why}"))),
         None => Ok(answer),
     }
 }

@@ -13,23 +13,23 @@ use super::table::{Table, id, prose, word};
 use super::wire::read;
 use super::{ClientError, Session};
 
-/// What to do with lease pools.
+/// Commands for lease pools.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List lease pools: the hosts of leases that run
+    /// List lease pools: the hosts of running leases
     List(List),
     /// Show a lease pool, its hosts, and the instances on them
     Show(One),
-    /// Lease hosts at once as a pool
+    /// Lease hosts immediately as a pool
     Create(Create),
-    /// Give a lease pool another name
+    /// Rename a lease pool
     Rename(Rename),
-    /// Say how far hosts of a lease pool are over-committed
+    /// Set the overcommit ratios of the hosts of a lease pool
     Set(Set),
-    /// Add hosts to a lease pool, until its lease ends
+    /// Add hosts to a lease pool until its lease ends
     #[command(name = "add-host")]
     AddHost(AddHost),
-    /// Exchange a host of a lease pool that is bad for another that is like it
+    /// Swap a bad host of a lease pool for a similar one
     #[command(name = "swap-host")]
     SwapHost(SwapHost),
     /// End the leases of lease pools
@@ -38,57 +38,57 @@ pub(crate) enum Command {
 
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// Those of that project; for administrators
+    /// Only pools of this project; for administrators
     #[arg(long, value_name = "PROJECT")]
     of_project: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct One {
-    /// Its identifier or name
+    /// ID or name of the pool
     #[arg(value_name = "POOL")]
     pool: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Create {
-    /// The pool's name
+    /// Name of the pool
     name: String,
-    /// How many hosts
+    /// Number of hosts
     #[arg(long, value_name = "N")]
     hosts: u32,
-    /// For how long: 4h, 2d, P1DT4H
+    /// Duration: 4h, 2d, P1DT4H
     #[arg(long = "for", value_name = "DURATION")]
     duration: String,
-    /// What hosts must match; may be repeated
+    /// Requirement on hosts; can be repeated
     #[arg(long = "extra-spec", value_name = "NAME=VALUE", value_parser = name_value)]
     specs: Vec<(String, String)>,
-    /// The project that it is for; another than one's own for administrators
+    /// Project of the pool; for administrators, any project
     #[arg(long, value_name = "PROJECT")]
     for_project: Option<String>,
-    /// What becomes of its instances at the end
+    /// Action for its instances at the end
     #[arg(long, value_name = "ACTION")]
     end_action: Option<EndAction>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Rename {
-    /// Its identifier or name
+    /// ID or name of the pool
     #[arg(value_name = "POOL")]
     pool: String,
-    /// Its new name
+    /// New name
     name: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Set {
-    /// Its identifier or name
+    /// ID or name of the pool
     #[arg(value_name = "POOL")]
     pool: String,
-    /// How many virtual CPUs for each there is; "default" for what hosts say
+    /// Virtual CPUs per CPU; "default" for the hosts' own ratio
     #[arg(long, value_name = "RATIO", required_unless_present = "ram_ratio")]
     cpu_ratio: Option<Ratio>,
-    /// The same of memory
+    /// The same for memory
     #[arg(long, value_name = "RATIO")]
     ram_ratio: Option<Ratio>,
 }
@@ -120,35 +120,35 @@ impl std::str::FromStr for Ratio {
         }
         // The service validates the range.
         let ratio = text.parse().ok().filter(|ratio: &f64| ratio.is_finite());
-        ratio.map(Self::Of).ok_or("write a number, as 1.5, or default")
+        ratio.map(Self::Of).ok_or("write a number such as 1.5, or default")
     }
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct AddHost {
-    /// Its identifier or name
+    /// ID or name of the pool
     #[arg(value_name = "POOL")]
     pool: String,
-    /// How many
+    /// Number of hosts to add
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: u32,
-    /// What they must match, beside what the others do; may be repeated
+    /// Additional requirement on the new hosts; can be repeated
     #[arg(long = "extra-spec", value_name = "NAME=VALUE", value_parser = name_value)]
     specs: Vec<(String, String)>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct SwapHost {
-    /// Its identifier or name
+    /// ID or name of the pool
     #[arg(value_name = "POOL")]
     pool: String,
-    /// The host: its identifier or name
+    /// ID or name of the host
     host: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Several {
-    /// Their identifiers or names
+    /// IDs or names of the pools
     #[arg(required = true, value_name = "POOL")]
     pools: Vec<String>,
     #[command(flatten)]
@@ -273,7 +273,7 @@ pub(super) fn table(found: &[LeasePool]) -> Table {
         word("CPU RATIO").hide(2),
         word("RAM RATIO").hide(1),
     ])
-    .or("There are no lease pools. `allot leasepool create` makes one.");
+    .or("There are no lease pools. `allot leasepool create` creates one.");
     for pool in found {
         table.add_row([
             pool.id.clone(),

@@ -28,47 +28,47 @@ const SERVICE: &str = "reservation";
 /// The service's message for credentials that it rejects without details.
 const UNAUTHORIZED: &str = "The request you have made requires authentication.";
 
-/// Who asks.
+/// Credentials for the service.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Login")]
 pub(crate) struct Arguments {
-    /// Token of the service or of Keystone; used instead of a user if both are given
+    /// Token of the service or of Keystone; it takes precedence over a user
     #[arg(long, global = true, env = "ALLOT_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     token: Option<SecretString>,
     /// User, for a service that asks for a password (HTTP basic)
     #[arg(long, global = true, env = "ALLOT_USER", value_name = "NAME")]
     user: Option<String>,
-    /// The user's password; better set in the environment, or typed when asked for on a terminal
+    /// Password of the user; safer as a variable, or typed at the prompt on a terminal
     #[arg(long, global = true, env = "ALLOT_PASSWORD", value_name = "TEXT", hide_env_values = true)]
     password: Option<SecretString>,
-    /// Project to act for, if the user has several; for Keystone the same as --os-project-name
+    /// Project to use, if the user has several; for Keystone the same as --os-project-name
     #[arg(long, global = true, env = "ALLOT_PROJECT", value_name = "NAME")]
     project: Option<String>,
     #[command(flatten)]
     keystone: KeystoneArguments,
 }
 
-/// A login at Keystone, in the words of `OpenStack`'s clients.
+/// Login at Keystone, with the options of `OpenStack`'s clients.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Login at Keystone")]
 #[expect(clippy::struct_field_names, reason = "they are called like the options")]
 struct KeystoneArguments {
-    /// Address of Keystone; its catalogue says where the service is, unless --url does
+    /// URL of Keystone; its catalog has the service's URL, unless --url is given
     #[arg(long, global = true, env = "OS_AUTH_URL", value_name = "URL")]
     os_auth_url: Option<String>,
     /// Name of the user
     #[arg(long, global = true, env = "OS_USERNAME", value_name = "NAME")]
     os_username: Option<String>,
-    /// Identifier of the user, instead of the name
+    /// ID of the user, instead of the name
     #[arg(long, global = true, env = "OS_USER_ID", value_name = "ID")]
     os_user_id: Option<String>,
-    /// The user's password; better given by the environment
+    /// Password of the user; safer as a variable
     #[arg(long, global = true, env = "OS_PASSWORD", value_name = "TEXT", hide_env_values = true)]
     os_password: Option<SecretString>,
-    /// Identifier of an application credential, instead of user, password and project
+    /// ID of an application credential, instead of user, password and project
     #[arg(long, global = true, env = "OS_APPLICATION_CREDENTIAL_ID", value_name = "ID")]
     os_application_credential_id: Option<String>,
-    /// Its secret; better given by the environment
+    /// Secret of the application credential; safer as a variable
     #[arg(
         long,
         global = true,
@@ -80,13 +80,13 @@ struct KeystoneArguments {
     /// Name of the project
     #[arg(long, global = true, env = "OS_PROJECT_NAME", value_name = "NAME")]
     os_project_name: Option<String>,
-    /// Identifier of the project, instead of the name
+    /// ID of the project, instead of the name
     #[arg(long, global = true, env = "OS_PROJECT_ID", value_name = "ID")]
     os_project_id: Option<String>,
     /// Domain of the user's name
     #[arg(long, global = true, env = "OS_USER_DOMAIN_NAME", value_name = "NAME", default_value = "Default")]
     os_user_domain_name: String,
-    /// Identifier of that domain, instead of its name
+    /// ID of the user's domain, instead of its name
     #[arg(long, global = true, env = "OS_USER_DOMAIN_ID", value_name = "ID")]
     os_user_domain_id: Option<String>,
     /// Domain of the project's name
@@ -98,13 +98,13 @@ struct KeystoneArguments {
         default_value = "Default"
     )]
     os_project_domain_name: String,
-    /// Identifier of that domain, instead of its name
+    /// ID of the project's domain, instead of its name
     #[arg(long, global = true, env = "OS_PROJECT_DOMAIN_ID", value_name = "ID")]
     os_project_domain_id: Option<String>,
-    /// Region whose service is meant, if there are several
+    /// Region of the service, if there are several
     #[arg(long, global = true, env = "OS_REGION_NAME", value_name = "NAME")]
     os_region_name: Option<String>,
-    /// Which address of the service: public, internal or admin
+    /// Interface of the service's endpoint: public, internal or admin
     #[arg(long, global = true, env = "OS_INTERFACE", value_name = "NAME", default_value = "public")]
     os_interface: String,
 }
@@ -237,7 +237,7 @@ struct Scope {
 
 impl Keystone {
     fn new(url: &str, arguments: KeystoneArguments) -> Result<Self, ClientError> {
-        let missing = |what: &str| ClientError::Usage(format!("to log in at Keystone, give {what} as well"));
+        let missing = |what: &str| ClientError::Usage(format!("a login at Keystone also needs {what}"));
         let secret = if arguments.os_application_credential_id.is_some() {
             let secret = arguments.os_application_credential_secret.clone();
             secret.ok_or_else(|| missing("--os-application-credential-secret"))?

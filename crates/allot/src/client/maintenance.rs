@@ -11,12 +11,12 @@ use super::table::{Table, date, id, word};
 use super::wire::read;
 use super::{ClientError, Session};
 
-/// What to do with maintenance.
+/// Commands for maintenance.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Say when it could be: for each host the earliest time at which nobody has it
+    /// Find the earliest time at which each host is free
     Plan(Wanted),
-    /// Book it at these times, for all of the hosts or none
+    /// Book maintenance at these times, for all hosts or none
     Book(Wanted),
 }
 
@@ -25,19 +25,19 @@ pub(crate) struct Wanted {
     /// Names or identifiers of hosts
     #[arg(required_unless_present = "freepool", value_name = "HOST")]
     hosts: Vec<String>,
-    /// All hosts of that free pool
+    /// All hosts of this free pool
     #[arg(long, value_name = "POOL")]
     freepool: Option<String>,
-    /// How long it takes: 90m, 2h, 1d
+    /// Duration: 90m, 2h, 1d
     #[arg(long = "for", value_name = "DURATION")]
     length: String,
-    /// Not before that: now, +2h, 2030-01-02, "2030-01-02 10:00", "tomorrow 09:00"
+    /// Earliest start: now, +2h, 2030-01-02, "2030-01-02 10:00", "tomorrow 09:00"
     #[arg(long, value_name = "WHEN")]
     not_before: Option<String>,
-    /// Over by then, written like --not-before; four weeks later if not given
+    /// Latest end, written like --not-before; by default four weeks later
     #[arg(long, value_name = "WHEN")]
     before: Option<String>,
-    /// How long nobody may have the host before and after it; 10m if not given
+    /// Time that each host must be free before and after it; by default 10m
     #[arg(long, value_name = "DURATION")]
     margin: Option<String>,
 }

@@ -70,7 +70,7 @@ use crate::shown;
 
 /// A command line.
 #[derive(Debug, Parser)]
-#[command(name = "allot", about = "Talks to a leasing service", disable_help_subcommand = true)]
+#[command(name = "allot", about = "Talk to a leasing service", disable_help_subcommand = true)]
 pub(crate) struct Line {
     #[command(subcommand)]
     command: Command,
@@ -82,7 +82,7 @@ pub(crate) struct Line {
 struct Common {
     #[command(flatten)]
     output: Output,
-    /// Never ask on the terminal: neither which offer to accept, nor for confirmation, nor for a password
+    /// Never prompt on the terminal, neither for an offer, a confirmation nor a password
     #[arg(
         long,
         global = true,
@@ -97,7 +97,7 @@ struct Common {
     login: login::Arguments,
 }
 
-/// How results are shown.
+/// Format of results.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 struct Output {
@@ -115,7 +115,7 @@ struct Output {
         default_value = "table"
     )]
     format: Format,
-    /// Columns of tables, in this order, by their headings: NAME,STATUS,ID
+    /// Columns of tables, in this order, by heading: NAME,STATUS,ID
     #[arg(long, global = true, value_name = "NAME,...", value_delimiter = ',')]
     columns: Option<Vec<String>>,
     /// Print tables without headings
@@ -134,49 +134,49 @@ impl Output {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List, make, change and delete leases
+    /// List, create, change and delete leases
     #[command(subcommand)]
     Lease(lease::Command),
-    /// List, add, change and remove hosts that may be leased
+    /// List, add, change and remove hosts for leases
     #[command(subcommand)]
     Host(host::Command),
-    /// Pools of hosts that are not leased
+    /// Manage pools of hosts that aren't leased
     #[command(subcommand, name = "freepool")]
     FreePool(free_pool::Command),
-    /// Hosts of running leases, as pools
+    /// Manage the hosts of running leases as pools
     #[command(subcommand, name = "leasepool")]
     LeasePool(lease_pool::Command),
-    /// List, add and remove addresses that may be leased
+    /// List, add and remove floating IPs for leases
     #[command(subcommand, name = "floatingip")]
     FloatingIp(floating_ip::Command),
-    /// List, add and remove sizes of instances
+    /// List, create and delete sizes of instances
     #[command(subcommand)]
     Flavor(flavor::Command),
-    /// Start, list and delete instances, where there is no cloud
+    /// Start, list and delete instances without a cloud
     #[command(subcommand)]
     Instance(instance::Command),
-    /// Find and reserve times for the maintenance of hosts
+    /// Find and book times for maintenance of hosts
     #[command(subcommand)]
     Maintenance(maintenance::Command),
-    /// Instances that leases preempt: when, and what they got done
+    /// Show instances that leases preempt, and their work
     #[command(subcommand)]
     Preemptible(preemptible::Command),
-    /// Show how much is free when
+    /// Show free capacity over time
     Availability(availability::Arguments),
-    /// Draw who has which host when
+    /// Draw a calendar of host reservations
     Calendar(calendar::Arguments),
-    /// Show what happened, and follow what happens
+    /// Show past events, and follow new ones
     Events(events::Arguments),
-    /// Show who did what
+    /// Show the audit log
     Audit(audit::Arguments),
-    /// Show what was reserved and used, and what it costs
+    /// Show reserved and used capacity, and its cost
     Usage(usage::Arguments),
-    /// Show which refused requests more capacity would have met
+    /// Show refused requests that more capacity would have met
     Capacity(capacity::Arguments),
-    /// Show which hosts may be off when, and what that saves
+    /// Show when hosts can be off, and the energy saved
     #[command(subcommand)]
     Energy(energy::Command),
-    /// Show what the operator has set
+    /// Show the settings of the service
     Settings(settings::Arguments),
     /// Compare the database with the machines
     ///
@@ -332,7 +332,7 @@ fn outcome(of: usize, mut failed: Vec<(String, ClientError)>) -> Result<(), Clie
     }
 }
 
-/// Carries out a command (its name first); returns the exit status, or what is wrong with the words.
+/// Runs a command, named by the first argument. Returns the exit status, or an error in the command line.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
     let matches = without_empty_variables(screen(Line::command(), "")).try_get_matches_from(words);
@@ -342,10 +342,10 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     Ok(match outcome {
         Ok(()) => SUCCESS,
         Err(error @ ClientError::Declined) => error.status(),
-        // The reader went away: nobody is left to tell.
+        // The reader is gone, so the error has no recipient.
         Err(ClientError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => SUCCESS,
         Err(error) => {
-            // Offers are shown before the refusal that they are made for.
+            // Offers are printed before their refusal.
             let _ = io.out.flush();
             if as_json {
                 let _ = writeln!(io.err, "{}", shown::json(&json!({"error": error.document()}).to_string()));
@@ -371,7 +371,7 @@ fn report(error: &str, hint: Option<&str>, io: &mut Io<'_>) {
     }
 }
 
-/// A variable that is set to nothing is as one that is not set: scripts empty what they cannot unset.
+/// Treats an empty environment variable as unset, since some scripts can't unset variables.
 pub(crate) fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_args(|arg| {
         let value = arg.get_env().and_then(std::env::var_os);
@@ -387,8 +387,8 @@ fn zone(utc: bool, err: &mut dyn Write) -> TimeZone {
     TimeZone::try_system().unwrap_or_else(|_| {
         let named = std::env::var_os("TZ").filter(|name| !name.is_empty());
         let why = match named {
-            Some(name) => format!("TZ={} is no time zone that is known here", name.to_string_lossy()),
-            None => "the time zone of this machine is not known".to_owned(),
+            Some(name) => format!("unknown time zone TZ={}", name.to_string_lossy()),
+            None => "this machine's time zone is unknown".to_owned(),
         };
         let _ = writeln!(err, "Warning: {}; times are UTC", shown::message(&why));
         TimeZone::UTC

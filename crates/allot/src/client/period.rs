@@ -15,7 +15,7 @@ pub(crate) struct Past {
     /// Start of the period: 2030-01-02, "2030-01-02 10:00", monday, -2h; by default the beginning of the month
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     from: Option<String>,
-    /// End of the period, written like --from; a day is included. By default now
+    /// End of the period, written like --from; a date includes that day. By default now
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Option<String>,
 }

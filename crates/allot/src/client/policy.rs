@@ -18,13 +18,13 @@ const ADMINISTRATORS: [Refused; 31] = [
     (
         "blazar:oshosts:update_resource_properties",
         "hide properties",
-        "`allot host properties` shows those of hosts",
+        "`allot host properties` lists properties of hosts",
     ),
     ("blazar:freepools:get", "see free pools", "`allot leasepool list` shows the hosts of your leases"),
     ("blazar:freepools:post", "create free pools", ""),
     ("blazar:freepools:put", "change free pools", ""),
     ("blazar:freepools:delete", "delete free pools", ""),
-    ("blazar:floatingips:post", "add addresses", "`allot floatingip list` shows those you can lease"),
+    ("blazar:floatingips:post", "add addresses", "`allot floatingip list` shows addresses for leases"),
     ("blazar:floatingips:delete", "remove addresses", ""),
     (
         "blazar:flavors:post",
@@ -74,11 +74,11 @@ const MEMBERS: [Refused; 10] = [
 
 /// Rules that all users satisfy, but only for their own project.
 const OTHER_PROJECTS: [Refused; 2] = [
-    ("blazar:usage:get", "see the usage of other projects", "`allot usage` shows that of yours"),
+    ("blazar:usage:get", "see the usage of other projects", "`allot usage` shows the usage of your project"),
     (
         "blazar:capacity:get",
         "see refused requests of other projects",
-        "`allot capacity` shows those of yours",
+        "`allot capacity` shows requests of your project",
     ),
 ];
 

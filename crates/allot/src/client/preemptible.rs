@@ -10,34 +10,34 @@ use super::{ClientError, Session, segment};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List preemptible instances, and when they are preempted
+    /// List preemptible instances and their preemption times
     List(Whose),
-    /// What preemptible instances came to
+    /// Report on the work of preemptible instances
     Report(Report),
-    /// Projects whose instances are preemptible unless a request says otherwise; for administrators
+    /// Manage projects whose instances are preemptible by default; for administrators
     #[command(subcommand)]
     Project(ProjectCommand),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProjectCommand {
-    /// List them
+    /// List these projects
     List,
-    /// Have instances that they start from now on be preemptible
+    /// Make new instances of matching projects preemptible
     Add(Pattern),
-    /// Take them off the list
+    /// Remove a pattern from the list
     Remove(Pattern),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Pattern {
-    /// Their identifiers, with * for anything and ? for any character
+    /// Project IDs, with * for any text and ? for any character
     pattern: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Whose {
-    /// Those of that project; for administrators
+    /// Only instances of this project; for administrators
     #[arg(long, value_name = "PROJECT")]
     of_project: Option<String>,
 }
@@ -66,11 +66,11 @@ async fn projects(command: ProjectCommand, session: &mut Session<'_>) -> Result<
             if session.wants_document() {
                 return session.print_json(&answer);
             }
-            session.done(&format!("Instances of projects {} are preemptible from now on.", wanted.pattern))
+            session.done(&format!("New instances of projects {} are preemptible.", wanted.pattern))
         }
         ProjectCommand::Remove(wanted) => {
             session.connection.delete(&path(&wanted)).await?;
-            session.done(&format!("{} is off the list.", wanted.pattern))
+            session.done(&format!("{} is removed from the list.", wanted.pattern))
         }
         ProjectCommand::List => {
             let answer = session.connection.get("/v1/preemptible/projects", &[]).await?;
@@ -108,7 +108,7 @@ pub(super) fn table(found: &[Value]) -> Table {
         time("GONE BY"),
     ];
     let mut table = Table::new(columns).or(
-        "There are no preemptible instances. `allot instance create --preemptible` starts one, where it is allowed.",
+        "There are no preemptible instances. `allot instance create --preemptible` starts one, if allowed.",
     );
     for instance in found {
         table.add_row([
@@ -138,9 +138,9 @@ pub(super) fn report_table(found: &Value) -> Table {
     table.add_row(["instances preempted".to_owned(), plain(&found["preempted"])]);
     table.add_row(["hours run".to_owned(), format!("{:.2}", number("hours"))]);
     table.add_row(["core-hours used".to_owned(), format!("{:.2}", number("core_hours"))]);
-    table.add_row(["hours of those that were preempted".to_owned(), format!("{:.2}", number("hours_lost"))]);
+    table.add_row(["hours of preempted instances".to_owned(), format!("{:.2}", number("hours_lost"))]);
     if let Some(part) = found["utilisation_gained"].as_f64() {
-        table.add_row(["utilisation gained".to_owned(), format!("{:.1} %", 100.0 * part)]);
+        table.add_row(["utilization gained".to_owned(), format!("{:.1} %", 100.0 * part)]);
     }
     table
 }

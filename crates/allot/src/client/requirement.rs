@@ -148,7 +148,7 @@ impl Parser {
     fn factor(&mut self) -> Result<Value, String> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(format!("requirements may be nested {MAX_DEPTH} deep, not deeper"));
+            return Err(format!("requirements can be nested at most {MAX_DEPTH} deep"));
         }
         let factor = if self.takes("not") {
             json!(["not", self.factor()?])

@@ -8,12 +8,12 @@ use super::table::{Table, word};
 use super::wire::read;
 use super::{ClientError, Session};
 
-/// Which settings.
+/// Selection of settings.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// Only those whose key has this text in it: `limits.`
+    /// Only settings with this text in their key: `limits.`
     text: Option<String>,
-    /// Only those that differ from the default
+    /// Only settings that differ from the default
     #[arg(long)]
     changed: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
 
 pub(super) fn table(found: &[SettingOf]) -> Table {
     let columns = [word("SETTING").key(), word("VALUE"), word("DEFAULT").hide(2), word("SOURCE").hide(1)];
-    let mut table = Table::new(columns).or("There are no such settings.");
+    let mut table = Table::new(columns).or("No matching settings.");
     for SettingOf { key, value, default, source, .. } in found {
         let shown = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         table.add_row([key.clone(), shown(value), shown(default), source.clone()]);

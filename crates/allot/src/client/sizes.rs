@@ -17,13 +17,13 @@ pub(crate) fn mebibytes(text: &str) -> Result<u32, String> {
     scaled(
         text,
         &[('M', 1), ('G', 1024), ('T', 1024 * 1024)],
-        "write MiB as 4096, or with a unit as 512M, 4G",
+        "write MiB such as 4096, or a unit such as 512M, 4G",
     )
 }
 
 /// Parses disk in GiB: `20`, `20G`, `1T`.
 pub(crate) fn gibibytes(text: &str) -> Result<u32, String> {
-    scaled(text, &[('G', 1), ('T', 1024)], "write GiB as 20, or with a unit as 20G, 1T")
+    scaled(text, &[('G', 1), ('T', 1024)], "write GiB such as 20, or a unit such as 20G, 1T")
 }
 
 fn scaled(text: &str, units: &[(char, u32)], wrong: &str) -> Result<u32, String> {
@@ -33,7 +33,7 @@ fn scaled(text: &str, units: &[(char, u32)], wrong: &str) -> Result<u32, String>
         .unwrap_or((text.to_owned(), 1));
     let number: u64 = number.parse().map_err(|_| wrong.to_owned())?;
     let size = number.checked_mul(u64::from(factor)).and_then(|size| u32::try_from(size).ok());
-    size.ok_or_else(|| format!("that is more than there can be: {} at most", u32::MAX))
+    size.ok_or_else(|| format!("too large: the maximum is {}", u32::MAX))
 }
 
 #[cfg(test)]

@@ -17,18 +17,18 @@ use crate::shown::{broken, width};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Tables; on a terminal with short identifiers and dates, and only the columns that fit
+    /// Tables; on a terminal with short IDs and dates, and only the columns that fit
     #[default]
     Table,
-    /// Tables with all columns, full identifiers and dates
+    /// Tables with all columns, full IDs and dates
     Wide,
-    /// Tables as values separated by commas, with all columns
+    /// Comma-separated values, with all columns
     Csv,
-    /// Identifiers or names of what is listed, a line each
+    /// IDs or names, one per line
     Name,
     /// The service's JSON; errors are JSON as well, one line on standard error
     Json,
-    /// The same as YAML
+    /// The service's JSON as YAML
     Yaml,
 }
 

@@ -17,7 +17,7 @@ use super::{ClientError, Session};
 /// Events per request.
 const PAGE: usize = 500;
 
-/// What was reserved and used, or what of that is to be seen.
+/// Report of usage, or a subcommand.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
@@ -29,9 +29,9 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// What leases and preemptible instances cost, line by line
+    /// Show the cost of leases and preemptible instances, line by line
     Billing(Billing),
-    /// What happened to leases and instances
+    /// Show events of leases and instances
     Events(Events),
 }
 
@@ -44,7 +44,7 @@ const GROUPS: [&str; 5] = ["project", "user", "pool", "lease", "lease_type"];
 fn grouping(text: &str) -> Result<String, String> {
     let words = || text.split(',').map(str::trim);
     if let Some(word) = words().find(|word| !GROUPS.contains(word) && !STEPS.contains(word)) {
-        return Err(format!("{word:?} is none of {}, {}", GROUPS.join(", "), STEPS.join(", ")));
+        return Err(format!("invalid group {word:?}: use {}, {}", GROUPS.join(", "), STEPS.join(", ")));
     }
     if words().filter(|word| STEPS.contains(word)).count() > 1 {
         return Err(format!("name one of {}", STEPS.join(", ")));
@@ -52,7 +52,7 @@ fn grouping(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// How answers are laid out.
+/// Layout of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     Table,
@@ -64,10 +64,10 @@ enum Format {
 struct Period {
     #[command(flatten)]
     past: Past,
-    /// Only of this project; of others for administrators only
+    /// Only for this project; administrators can choose any
     #[arg(long, value_name = "PROJECT")]
     of_project: Option<String>,
-    /// Only of this lease
+    /// Only for this lease
     #[arg(long, value_name = "ID")]
     lease: Option<String>,
 }
@@ -81,16 +81,16 @@ struct Sums {
         value_name = "LIST",
         default_value = "project",
         value_parser = grouping,
-        help = "By what, separated by commas: project, user, pool, lease, lease_type, and one of hour, day, month"
+        help = "Groups, separated by commas: project, user, pool, lease, lease_type, and one of hour, day, month"
     )]
     by: String,
-    /// Only of this user
+    /// Only for this user
     #[arg(long, value_name = "USER")]
     of_user: Option<String>,
-    /// Only of hosts of this free pool
+    /// Only for hosts of this free pool
     #[arg(long, value_name = "POOL")]
     pool: Option<String>,
-    /// How the answer is laid out
+    /// Layout of the report
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
@@ -99,18 +99,18 @@ struct Sums {
 struct Billing {
     #[command(flatten)]
     period: Period,
-    /// Lines for each hour, day or month
+    /// One line for each hour, day or month
     #[arg(long, value_name = "STEP", value_parser = ["hour", "day", "month"])]
     each: Option<String>,
     /// One amount for each project, or for each user of a project
     #[arg(long, value_enum, value_name = "WHOM", conflicts_with = "format")]
     by: Option<Payer>,
-    /// How the answer is laid out
+    /// Layout of the report
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
 
-/// Whose lines of a bill are added up.
+/// Grouping of amounts on a bill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Payer {
     Project,
@@ -121,10 +121,10 @@ pub(super) enum Payer {
 struct Events {
     #[command(flatten)]
     period: Period,
-    /// Only those of this kind: lease.extended, instance.started
+    /// Only events of this kind: lease.extended, instance.started
     #[arg(long, value_name = "EVENT")]
     event: Option<String>,
-    /// Only those after this number
+    /// Only events after this number
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     after: u64,
 }
@@ -263,7 +263,7 @@ pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError>
         name => id(&name.to_uppercase().replace('_', " ")),
     });
     let all = stepwise.then(|| time("FROM")).into_iter().chain(groups).chain(figures);
-    let mut table = Table::new(all.collect::<Vec<Column>>()).or("Nothing was reserved or used.");
+    let mut table = Table::new(all.collect::<Vec<Column>>()).or("No reservations or usage.");
     for row in read::<Vec<Row>>(answer, "usage")? {
         let named = |column: &&str| match *column {
             "project" => row.project_id.clone(),
@@ -388,7 +388,7 @@ pub(super) fn payers_table(by: Payer, stepwise: bool, answer: &Value) -> Result<
     let from = stepwise.then(|| time("FROM"));
     let user = (by == Payer::User).then(|| id("USER"));
     let columns = from.into_iter().chain([id("PROJECT")]).chain(user).chain([word("AMOUNT")]);
-    let mut table = Table::new(columns.collect::<Vec<Column>>()).or("Nothing is charged.");
+    let mut table = Table::new(columns.collect::<Vec<Column>>()).or("No charges.");
     for Sum { start, project_id, user_id, amount } in read::<Vec<Sum>>(answer, "billing")? {
         let user = (by == Payer::User).then_some(user_id);
         let cells = stepwise.then_some(start).into_iter().chain([project_id]).chain(user).chain([amount]);
@@ -410,7 +410,7 @@ pub(super) fn bill_table(answer: &Value) -> Result<Table, ClientError> {
         word("PRICE").hide(2),
         word("AMOUNT"),
     ])
-    .or("Nothing is charged.");
+    .or("No charges.");
     let is_free =
         |line: &Line| millionths(&line.unit_price) == Some(0) && millionths(&line.amount) == Some(0);
     for line in read::<Vec<Line>>(answer, "billing")?.into_iter().filter(|line| !is_free(line)) {
@@ -475,7 +475,7 @@ pub(super) fn events_table(answer: &Value) -> Result<Table, ClientError> {
         prose("HOSTS").hide(3),
         prose("REASON").hide(2),
     ])
-    .or("There are no such events.");
+    .or("No matching events.");
     for entry in read::<Vec<Entry>>(answer, "events")? {
         table.add_row([
             entry.timestamp,
@@ -543,7 +543,7 @@ mod tests {
         let find = |given: &str| USED.one_of(&rows, given, &str::to_owned);
         assert_eq!(find("ECDC1").ok().as_deref(), Some(ids[1]));
         let ambiguous = find("ecdc").expect_err("several");
-        assert_eq!(ambiguous.hint(), Some("use more of the identifier: ecdc1111, ecdcc9ea"));
+        assert_eq!(ambiguous.hint(), Some("use more of the ID: ecdc1111, ecdcc9ea"));
         assert!(!LEASES.is_unknown("ecdc", &ambiguous));
         assert!(LEASES.is_unknown("cafe", &find("cafe").expect_err("none")));
         let silent = ClientError::Silent { url: "http://h".to_owned(), reason: "timeout".to_owned() };
@@ -553,7 +553,7 @@ mod tests {
     #[test]
     fn an_unknown_group_is_refused_with_those_there_are() {
         assert_eq!(grouping("project, lease_type,day"), Ok("project, lease_type,day".to_owned()));
-        let unknown = "\"foo\" is none of project, user, pool, lease, lease_type, hour, day, month";
+        let unknown = "invalid group \"foo\": use project, user, pool, lease, lease_type, hour, day, month";
         assert_eq!(grouping("user,foo"), Err(unknown.to_owned()));
         assert_eq!(grouping("hour,day"), Err("name one of hour, day, month".to_owned()));
     }

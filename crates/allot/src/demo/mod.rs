@@ -34,12 +34,12 @@ const SEED: u64 = 7;
 /// The first booking is 72 hours before the present.
 const PAST: SignedDuration = SignedDuration::from_hours(73);
 
-/// The demonstration's command line.
+/// Command line of the demo.
 #[derive(Debug, Parser)]
 #[command(
     name = "demo",
     bin_name = "allot demo",
-    about = "Show the leasing service with leases past, present and coming"
+    about = "Run a demo of the leasing service, with example leases"
 )]
 struct Line {
     #[command(flatten)]
@@ -48,16 +48,16 @@ struct Line {
 
 #[derive(Args, Debug)]
 struct Arguments {
-    /// Address and port where requests are taken
+    /// Address and port to listen on
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:1234")]
     listen: SocketAddr,
-    /// How many times as fast as yours the service's clock runs
+    /// Speed of the service's clock, as a multiple of yours
     #[arg(long, value_name = "FACTOR", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     speed: u32,
-    /// Where to keep the database; without it, it is thrown away at the end. What is there already is shown
+    /// Directory for the database; without it, the database is removed at the end. An existing one is used
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// What is logged: error, warn, info, debug or trace, or by module
+    /// Log level: error, warn, info, debug or trace, or by module
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     log_level: String,
 }
@@ -87,12 +87,12 @@ pub(crate) enum DemoError {
     System(#[from] io::Error),
 }
 
-/// The command, for what is generated from it.
+/// The command, for help, completions and manual pages.
 pub(crate) fn command() -> clap::Command {
     Line::command()
 }
 
-/// Runs the demonstration until it is told to stop; returns the exit status, or what is wrong with the words.
+/// Runs the demo until it is stopped. Returns the exit status, or an error in the command line.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let matches = screen(command(), "demo").try_get_matches_from(arguments)?;
     let line = Line::from_arg_matches(&matches)?;

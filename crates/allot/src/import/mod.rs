@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 4 << 20;
 #[command(
     name = "allot import",
     bin_name = "allot import",
-    about = "Take over what another service was told, and what it has"
+    about = "Import the settings and data of Blazar"
 )]
 #[command(disable_help_subcommand = true, subcommand_required = true)]
 struct Line {
@@ -34,17 +34,18 @@ struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Take over hosts and leases of a running Blazar
+    /// Import hosts and leases of a running Blazar
     ///
-    /// Without --read, --take-over or --undo, FILE is compared with the cloud and the database, and nothing is changed.
-    #[command(after_help = "docs/from-blazar.md has the steps of moving in.")]
+    /// Without --read, --take-over or --undo, FILE is compared with the cloud and the database, and nothing
+    /// is changed.
+    #[command(after_help = "docs/from-blazar.md describes the migration.")]
     Blazar(Box<blazar::BlazarArguments>),
-    /// Print settings that have `allot serve` do what Blazar did with this configuration
+    /// Print settings for `allot serve` from a configuration of Blazar
     #[command(
-        after_help = "What has no counterpart stands in comments at the end; docs/from-blazar.md has all options."
+        after_help = "Options without a counterpart are comments at the end; docs/from-blazar.md lists all options."
     )]
     BlazarConf {
-        /// Its configuration, as /etc/blazar/blazar.conf
+        /// Configuration file of Blazar, such as /etc/blazar/blazar.conf
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
@@ -65,7 +66,7 @@ pub(crate) fn command() -> clap::Command {
     Line::command().name("import").mut_subcommand("blazar", with_settings)
 }
 
-/// Runs such a command (its name first); returns the exit status, or what is wrong with the words.
+/// Runs an import, named by the first argument. Returns the exit status, or an error in the command line.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let matches =
         client::without_empty_variables(screen(command(), "import")).try_get_matches_from(arguments);
@@ -73,7 +74,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     Ok(match (line.command, matches.subcommand()) {
         (Command::BlazarConf { file }, _) => translate(&file, io),
         (Command::Blazar(arguments), Some((_, settings))) => match blazar::run(*arguments, settings) {
-            // It has names of others.
+            // The text contains names that other people chose.
             Ok(told) => match io.out.write_all(shown::message(&told.text).as_bytes()) {
                 Ok(()) if told.well => SUCCESS,
                 _ => FAILURE,

@@ -14,34 +14,34 @@ use super::{QuestionError, tell};
 /// Advice for the operator about a pin.
 pub(super) const UNPIN: &str = "take the tag away with gnt-instance remove-tags";
 
-/// Say whether nodes can be emptied, and by which moves
+/// Check whether nodes can be emptied, and list the moves
 ///
-/// Lists the moves that take all instances and mirrors off the nodes, in an order in which each is possible after
-/// those before it, and what must stay behind and why. What runs leaves first; no disk is copied where a mirror
-/// can take over.
+/// Lists the moves that take all instances and mirrors off the nodes, in an order in which each move is
+/// possible after the previous ones, and the instances that must stay, with reasons. Running instances leave
+/// first; no disk is copied if a mirror can take over.
 ///
 /// Exit status: 0 if everything can leave, 1 if something stays, 2 if there is no answer.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Nodes to be emptied
+    /// Nodes to empty
     #[arg(required = true, value_name = "NODE")]
     nodes: Vec<String>,
-    /// The nodes will only be restarted: move what would stop, leave mirrors and stopped instances
+    /// Only restart the nodes: move instances that would stop, leave mirrors and stopped instances
     #[arg(long)]
     reboot: bool,
-    /// Copy no disks: move only where a mirror or shared storage is at hand
+    /// Copy no disks: move only to mirrors or with shared storage
     #[arg(long)]
     no_disk_moves: bool,
-    /// Accept moves that violate policies, exclusion tags or N+1 where they are violated already
+    /// Accept moves that violate policies, exclusion tags or N+1 if they are violated already
     #[arg(long)]
     ignore_soft_errors: bool,
-    /// Print the commands that carry the moves out
+    /// Print the commands for the moves
     #[arg(short = 'C', long)]
     print_commands: bool,
-    /// Print one JSON document instead
+    /// Print a JSON document instead
     #[arg(long)]
     json: bool,
-    /// Write the cluster after the moves to a file (text format); emptied nodes are marked offline in it
+    /// Write the cluster after the moves to a file (text format), with emptied nodes marked offline
     #[arg(short = 'S', long, value_name = "FILE")]
     save: Option<String>,
     #[command(flatten)]

@@ -18,34 +18,34 @@ use super::print::{self, MoveEntry, ShapeEntry};
 use super::source::{RuleArguments, SourceArguments};
 use super::{QuestionError, spec, tell};
 
-/// Say how many instances of a shape fit, and what would make room
+/// Count instances of a shape that fit, and find how to fit more
 ///
-/// Places instances where hail would put them, until no more fit. Then says what stops the next one, which nodes are
-/// nearest to taking it, and which single change would make room: a few moves, one bound of a policy, one
-/// more node.
+/// Places instances where hail would put them, until no more fit. Then shows why the next one doesn't fit,
+/// which nodes are nearest to taking it, and which single change would let it fit: a few moves, one limit of
+/// a policy, or one more node.
 ///
 /// Sizes are in MiB, or with a unit: g and t are multiples of 1024, G and T of 1000.
 ///
-/// Exit status: 0 if as many fit as were asked for (without --count: at least one), 1 if not, 2 if there is no
+/// Exit status: 0 if the requested number fits (without --count: at least one), 1 if not, 2 if there is no
 /// answer.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The shape of an instance: DISK,RAM,CPUS[,SPINDLES]
+    /// Shape of an instance: DISK,RAM,CPUS[,SPINDLES]
     #[arg(value_name = "SHAPE")]
     shape: String,
-    /// Ask whether so many fit
+    /// Check whether this number fits
     #[arg(short = 'n', long, value_name = "COUNT")]
     count: Option<usize>,
-    /// Disk template; by default, of those that the policy allows, what most instances have
+    /// Disk template; by default the most common one that the policy allows
     #[arg(long, alias = "template", value_name = "TEMPLATE")]
     disk_template: Option<String>,
     /// Only in this group
     #[arg(short = 'G', long, value_name = "GROUP")]
     group: Option<String>,
-    /// Count at most so many
+    /// Maximum number to count
     #[arg(long, value_name = "COUNT", default_value_t = 500)]
     limit: usize,
-    /// Print one JSON document instead
+    /// Print a JSON document instead
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -32,7 +32,7 @@ const NO_ANSWER: u8 = 2;
 pub(crate) const NAMES: [&str; 3] = ["drain", "whatif", "fit"];
 
 #[derive(Debug, Parser)]
-#[command(name = "allot", about = "Answers questions about a Ganeti cluster", disable_help_subcommand = true)]
+#[command(name = "allot", about = "Answer questions about a Ganeti cluster", disable_help_subcommand = true)]
 struct Line {
     #[command(subcommand)]
     question: Question,
@@ -45,7 +45,7 @@ enum Question {
     Fit(fit::Arguments),
 }
 
-/// The questions with their options, for what is generated from them.
+/// The commands with their options, for help, completions and manual pages.
 pub(crate) fn command() -> clap::Command {
     Line::command()
 }
@@ -88,12 +88,13 @@ fn named(what: &str, found: &[String]) -> String {
     }
 }
 
-/// Reads a question (its name first) and answers it; returns the exit status, or what is wrong with the words.
+/// Reads a question, named by the first argument, and answers it. Returns the exit status, or an error in the
+/// command line.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let words = std::iter::once("allot".to_owned()).chain(source::with_attached_socket(arguments));
     let matches = screen(Line::command(), "").try_get_matches_from(words)?;
     let line = Line::from_arg_matches(&matches)?;
-    // Nodes and instances are named by others.
+    // Names of nodes and instances come from other people.
     let (mut out, mut err) = (Escaping(io.out), Escaping(io.err));
     let io = &mut Io { stdin: io.stdin, out: &mut out, err: &mut err };
     let answer = match &line.question {
@@ -101,7 +102,7 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
         Question::Whatif(arguments) => whatif::answer(arguments, io),
         Question::Fit(arguments) => fit::answer(arguments, io),
     };
-    // An answer that was not written is none. Why it was not is told by whoever made the stream.
+    // An answer that wasn't written doesn't count. The creator of the stream reports the reason.
     let answer = answer.and_then(|answer| match io.out.flush() {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(QuestionError::Output(error)),
         _ => Ok(answer),

@@ -14,15 +14,15 @@ use placement::whatif::Changes;
 use super::QuestionError;
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "The cluster")]
+#[command(next_help_heading = "Cluster")]
 pub(super) struct SourceArguments {
-    /// Read the cluster from a file, as `hscan` and `hbal -S` write it
+    /// Read the cluster from a file written by `hscan` or `hbal -S`
     #[arg(short = 't', long, value_name = "FILE")]
     text_data: Option<String>,
-    /// Ask the cluster's remote API
+    /// Read the cluster from its remote API
     #[arg(short, long, value_name = "ADDRESS")]
     master: Option<String>,
-    /// Ask the master daemon on this node; the path of another socket is attached (-L/PATH)
+    /// Read the cluster from the master daemon on this node; attach the path of another socket (-L/PATH)
     #[arg(
         short = 'L', long, value_name = "SOCKET", num_args = 0..=1, require_equals = true,
         default_missing_value = ""
@@ -31,43 +31,43 @@ pub(super) struct SourceArguments {
     /// Read the cluster from an allocation request
     #[arg(short = 'I', long, value_name = "FILE")]
     ialloc_src: Option<String>,
-    /// Make up a group: POLICY,NODES,DISK,RAM,CPUS[,SPINDLES] (several times for several groups)
+    /// Simulate a group: POLICY,NODES,DISK,RAM,CPUS[,SPINDLES] (can be repeated for more groups)
     #[arg(long, value_name = "SPEC")]
     simulate: Vec<String>,
-    /// Take this node for offline
+    /// Treat this node as offline
     #[arg(short = 'O', long, value_name = "NODE")]
     offline: Vec<String>,
-    /// Allow so many virtual CPUs per physical one, instead of what the policy allows
+    /// Allow this many virtual CPUs per physical one, instead of the policy's ratio
     #[arg(long, value_name = "RATIO", value_parser = positive)]
     max_cpu: Option<f64>,
     /// Keep this share of each node's disk free
     #[arg(long, value_name = "RATIO", default_value_t = 0.0, value_parser = share)]
     min_disk: f64,
-    /// Memory taken for the system of a KVM node, MiB; 0 for what is reported
+    /// Memory used by the system of a KVM node, in MiB; 0 for the reported value
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     static_kvm_node_memory: i64,
-    /// Which nodes fail N+1 at first: those short of `recorded` or of `reported` free
-    /// memory; the default is that of `ALLOT_N1_INITIAL`, or else `recorded`
+    /// Nodes that fail N+1 at first: short of `recorded` or of `reported` free memory; by default the value
+    /// of `ALLOT_N1_INITIAL`, or else `recorded`
     #[arg(long, value_name = "RULE", value_parser = ["recorded", "reported"])]
     n1_initial: Option<String>,
-    /// Prefixes of tags that keep instances apart, beside those of the cluster's tags
+    /// Prefixes of tags that keep instances apart, in addition to the cluster's tags
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     exclusion_tags: Vec<String>,
-    /// Read the instances' utilisation from a file
+    /// Read the utilization of instances from a file
     #[arg(short = 'U', long, value_name = "FILE")]
     dynu_file: Option<String>,
-    /// Assume no utilisation at all
+    /// Assume no utilization
     #[arg(long)]
     ignore_dynu: bool,
 }
 
-/// What must stay redundant where instances are placed.
+/// Redundancy rules for placing instances.
 #[derive(Debug, Args)]
 pub(super) struct RuleArguments {
-    /// Place instances even if not every node could be emptied afterwards (as hail does)
+    /// Place instances even if some node couldn't be emptied then (as hail does)
     #[arg(long)]
     no_capacity_checks: bool,
-    /// Judge redundancy group by group: one that lacks it stops only itself
+    /// Judge redundancy group by group: a group without it only blocks itself
     #[arg(long)]
     independent_groups: bool,
 }

@@ -18,43 +18,42 @@ use super::{QuestionError, print, spec, tell};
 use crate::client::Format;
 use crate::client::table::{Style, prose, word};
 
-/// Say what the cluster would be like after changes
+/// Show the effect of changes on a cluster
 ///
-/// Compares the cluster as it is with what it would be: score, redundancy, what is free, how many instances
-/// still fit, and which rules are broken. Changes happen in this order: instances are removed and resized, nodes
-/// join, nodes die and their instances are rescued, instances are created, groups are balanced.
+/// Compares the cluster before and after: score, redundancy, free resources, number of instances that still
+/// fit, and broken rules. Changes happen in this order: instances are removed and resized, nodes join, nodes
+/// fail and their instances are rescued, instances are created, groups are balanced.
 ///
 /// Sizes are in MiB, or with a unit: g and t are multiples of 1024, G and T of 1000.
 ///
-/// Exit status: 0 if there is an answer, 2 if there is none.
+/// Exit status: 0 if there is an answer, 2 if not.
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// These nodes die; their instances fail over to their mirrors, or start elsewhere from shared storage
+    /// Fail these nodes; their instances fail over to their mirrors, or start elsewhere from shared storage
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     lose: Vec<String>,
-    /// So many empty nodes join: COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]
+    /// Add this many empty nodes: COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     add_nodes: Vec<String>,
-    /// An instance gets other sizes where it is: INSTANCE:mem=SIZE,vcpus=N,disk=SIZE (any of the three)
+    /// Resize an instance in place: INSTANCE:mem=SIZE,vcpus=N,disk=SIZE (any of the three)
     #[arg(long, value_name = "SPEC")]
     resize: Vec<String>,
-    /// So many instances are created, where hail would put them: COUNT,DISK,RAM,CPUS[,TEMPLATE]
+    /// Create this many instances, placed like hail does: COUNT,DISK,RAM,CPUS[,TEMPLATE]
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
     add_instances: Vec<String>,
-    /// An instance is removed
+    /// Remove an instance
     #[arg(long, value_name = "INSTANCE")]
     remove_instance: Vec<String>,
-    /// The groups are balanced in the end, as hbal would
+    /// Balance the groups at the end, like hbal
     #[arg(long)]
     rebalance: bool,
-    /// Disk template of the instances that room is counted for; by default, of those that the policy allows, what most
-    /// instances have
+    /// Disk template of instances to count; by default the most common one that the policy allows
     #[arg(long, value_name = "TEMPLATE")]
     disk_template: Option<String>,
-    /// Count room for at most so many instances of a size
+    /// Maximum number of instances to count per size
     #[arg(long, value_name = "COUNT", default_value_t = 500)]
     limit: usize,
-    /// Print one JSON document instead
+    /// Print a JSON document instead
     #[arg(long)]
     json: bool,
     /// Write the changed cluster to a file (text format)

@@ -35,7 +35,7 @@ pub(crate) use log::{finish_with, start as start_log};
 pub(crate) fn command() -> Command {
     let command = Command::new("serve")
         .about("Run the leasing service")
-        .after_help("docs/configuration.md has all settings, docs/serving.md the first steps.");
+        .after_help("docs/configuration.md lists all settings; docs/serving.md has the first steps.");
     let check = Arg::new("check").long("check").action(ArgAction::SetTrue);
     let check = check.help(
         "Report all mistakes and warnings of the configuration and exit, with status 1 if there is a mistake",
@@ -43,7 +43,7 @@ pub(crate) fn command() -> Command {
     config::flags(command).arg(check)
 }
 
-/// Runs the service until it is told to stop; returns the exit status, or what is wrong with the words.
+/// Runs the service until it is stopped. Returns the exit status, or an error in the command line.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let command = screen(command(), "serve").name("allot serve").bin_name("allot serve");
     let matches = command.try_get_matches_from(arguments)?;

@@ -128,7 +128,7 @@ fn a_lease_without_a_length_is_asked_for_one() {
         .env("ALLOT_URL", "http://127.0.0.1:1")
         .env("ALLOT_TOKEN", "t")
         .args(["lease", "create", "web", "--hosts", "1"]));
-    assert_eq!((secret.status, secret.err.as_str()), (2, "Error: say how long: --for 2h, or --end\n"));
+    assert_eq!((secret.status, secret.err.as_str()), (2, "Error: the duration is missing: set --for or --end\n"));
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn odd_times_are_noted_and_unknown_zones_are_warned_of() {
     );
     assert!(fold.err.contains("twice"), "{}", fold.err);
     let bad = create("Nowhere/Bad", "2027-11-07 01:30");
-    let warning = "Warning: TZ=Nowhere/Bad is no time zone that is known here; times are UTC\n";
-    assert_eq!(bad.err, format!("{warning}Times are UTC.\nDry run: nothing was changed.\n"));
+    let warning = "Warning: unknown time zone TZ=Nowhere/Bad; times are UTC\n";
+    assert_eq!(bad.err, format!("{warning}Times are UTC.\nDry run: no changes were made.\n"));
     assert_eq!(service.stop(), 0);
 }
 

@@ -22,7 +22,7 @@ fn a_lease_is_made_watched_changed_and_given_up() {
     assert!(service.says("lease list --status pending").contains("later"));
 
     let would = service.says("lease create never --hosts 1 --for 1h --where rack=r2 --dry-run");
-    assert!(would.contains("Lease never") && would.contains("Dry run: nothing was changed."), "{would}");
+    assert!(would.contains("Lease never") && would.contains("Dry run: no changes were made."), "{would}");
     assert!(!service.says("lease list").contains("never"));
     let before = service.json("lease show web")["lease"]["end_date"].clone();
     service.says("lease update web --extend-by 1d --dry-run");
@@ -54,7 +54,7 @@ fn a_lease_is_made_watched_changed_and_given_up() {
     let recurs = "lease create unreal --hosts 1 --start +8d --for P1DT4H --every 1w --times 2";
     let would = service.says(&format!("{recurs} --dry-run"));
     assert_eq!(would.matches("unreal").count(), 2, "{would}");
-    assert!(would.ends_with("Dry run: nothing was changed.\n") && !would.contains("elete"), "{would}");
+    assert!(would.ends_with("Dry run: no changes were made.\n") && !would.contains("elete"), "{would}");
     assert!(!service.says("lease list").contains("unreal"));
     let seconds = service.allot("lease create never --hosts 1 --for 90s");
     assert!(seconds.status == 2 && seconds.err.contains("whole minutes"), "{}", seconds.err);
@@ -67,7 +67,7 @@ fn a_lease_is_made_watched_changed_and_given_up() {
     let some = service.allot("lease delete wide nosuch any");
     assert_eq!((some.status, some.out.as_str()), (1, "Lease wide is deleted.\nLease any is deleted.\n"));
     assert!(some.err.contains("nosuch: there is no lease \"nosuch\""), "{}", some.err);
-    assert!(some.err.contains("1 of 3 could not be done"), "{}", some.err);
+    assert!(some.err.contains("1 of 3 failed"), "{}", some.err);
     service.says("lease delete later");
     service.says("lease update web --end now");
     assert!(service.says("lease wait web --status terminated").contains("TERMINATED"));
@@ -105,19 +105,19 @@ fn instances_of_sizes_and_flavors_and_addresses_are_leased() {
     // A failure for one item doesn't keep the others from being processed.
     for (words, done) in [
         ("floatingip create public 203.0.113.10 203.0.113.112", "Address 203.0.113.112 can be leased."),
-        ("floatingip delete 203.0.113.13 203.0.113.112", "Address 203.0.113.112 is taken away."),
-        ("flavor delete large small", "Flavor small is offered no more."),
+        ("floatingip delete 203.0.113.13 203.0.113.112", "Address 203.0.113.112 is removed."),
+        ("flavor delete large small", "Flavor small is deleted."),
         ("leasepool delete nosuch norsuch", ""),
         ("instance delete nosuch norsuch", ""),
     ] {
         let some = service.allot(words);
         let failed = if done.is_empty() { "2 of 2" } else { "1 of 2" };
         assert_eq!((some.status, some.out.trim_end()), (1, done), "{words}: {}", some.err);
-        assert!(some.err.contains(&format!("{failed} could not be done")), "{words}: {}", some.err);
+        assert!(some.err.contains(&format!("{failed} failed")), "{words}: {}", some.err);
     }
     assert!(service.says("flavor list").contains("There are no flavors"));
     let late = service.allot("lease create never --hosts 1 --end '9999-12-31 23:58'");
-    assert!(late.status == 2 && late.err.contains("is later than dates can be"), "{}", late.err);
+    assert!(late.status == 2 && late.err.contains("is later than the latest possible date"), "{}", late.err);
 }
 
 #[test]
@@ -488,7 +488,7 @@ fn usage_e_is_shown_as_a_table_and_handed_on_as_csv_and_json() {
     assert!(lines.contains(",lease,1,lease,2.5,2.5"), "{lines}");
     let events = service.says("usage events --event lease.started");
     assert!(events.contains("lease.started") && events.contains("ACTIVE"), "{events}");
-    assert!(service.says("usage events --after 1000").contains("There are no such events."));
+    assert!(service.says("usage events --after 1000").contains("No matching events."));
     let wrong = service.allot("usage --by colour");
     assert_eq!(wrong.status, 2, "{}", wrong.out);
 }
@@ -501,7 +501,7 @@ fn who_was_on_the_hosts_of_a_lease_is_shown() {
     // It's recorded shortly after the lease is shown as active.
     let mut asked = (0..100).map(|_| service.says("lease occupancy web"));
     let shown = asked.find(|shown| shown.contains(" held")).expect("it is recorded");
-    for text in ["r1-h01", "verified empty", "ongoing", "What was seen is recorded until "] {
+    for text in ["r1-h01", "verified empty", "ongoing", "Observations are recorded until "] {
         assert!(shown.contains(text), "{text}: {shown}");
     }
     let json = service.json("lease occupancy web");

@@ -83,7 +83,7 @@ fn users_are_told_who_they_are_and_choose_a_project() {
     let audit = said("ada", "audit --object seen --action lease.create", &service);
     assert!(audit.contains("lease.create") && audit.contains("vision"), "{audit}");
     let none = said("ada", "audit --object 0000aaaa", &service);
-    assert!(none.starts_with("There are no such changes.\nWrite the identifier in full"), "{none}");
+    assert!(none.starts_with("No matching changes.\nUse the full ID"), "{none}");
     assert_eq!(said("ann", "lease list", &service), "There are no leases.\n");
     // A token in the environment is used instead of the user.
     let mut token = command();

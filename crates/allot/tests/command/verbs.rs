@@ -24,7 +24,7 @@ fn a_lease_is_copied_and_moved_with_its_length() {
     assert_eq!(length, SignedDuration::from_mins(90));
 
     let would = service.says("lease copy web --name next --start +9d --dry-run");
-    assert!(would.contains("Lease next") && would.ends_with("Dry run: nothing was changed.\n"), "{would}");
+    assert!(would.contains("Lease next") && would.ends_with("Dry run: no changes were made.\n"), "{would}");
     let copied = service.says("lease copy web --name next --start +9d");
     assert!(copied.contains("2 hosts") && !copied.contains("Note:"), "{copied}");
     let (later, same) = period("next", &service);
@@ -67,10 +67,10 @@ fn a_lease_of_the_same_name_is_noted() {
     let json = service.allot("lease create web --hosts 1 --start +7d --for 1h -o json");
     assert_eq!((json.status, json.err.as_str()), (0, ""), "notes are for people");
     let ambiguous = service.allot("lease show web").err;
-    assert!(ambiguous.contains("ambiguous\nHint: use an identifier: "), "{ambiguous}");
+    assert!(ambiguous.contains("ambiguous\nHint: use an ID: "), "{ambiguous}");
     assert!(ambiguous.contains(" PENDING ") && !ambiguous.contains("use more of"), "{ambiguous}");
     let short = service.allot("lease show abc").err;
-    assert!(short.contains("Hint: write at least four characters of an identifier"), "{short}");
+    assert!(short.contains("Hint: write at least four characters of an ID"), "{short}");
     assert_eq!(service.stop(), 0);
 }
 
@@ -83,7 +83,7 @@ fn a_command_that_destroys_something_asks_on_a_terminal_only() {
     }
     let reserved = service.allot("host delete r1-h01").err;
     assert!(reserved.starts_with("Error: Can't delete host r1-h01. The host is reserved."), "{reserved}");
-    assert!(reserved.contains("Hint: leases that have it: "), "{reserved}");
+    assert!(reserved.contains("Hint: leases of this host: "), "{reserved}");
     let url = format!("--url {}", service.url);
     let no = typed(&format!("lease delete kept {url}"), &[("? [y/N] ", "\n")]);
     let id = service.json("lease show kept")["lease"]["id"].as_str().expect("an identifier")[..8].to_owned();

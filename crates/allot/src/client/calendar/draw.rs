@@ -30,7 +30,7 @@ const PALETTE: [u8; 10] = [39, 78, 214, 176, 80, 210, 149, 111, 222, 183];
 /// Draws the chart, its legend and a note about the time zone.
 pub(super) fn draw(chart: &Chart, width: usize, ink: Ink, zone: &TimeZone) -> String {
     if chart.rows.is_empty() {
-        return "There are no hosts. `allot host create NAME` takes a machine of the fleet on.".to_owned();
+        return "There are no hosts. `allot host create NAME` adds a machine of the fleet.".to_owned();
     }
     let names = chart.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).clamp(4, MOST_NAME);
     let grid = Grid {
@@ -220,7 +220,7 @@ impl Grid {
             ));
         }
         if !chart.rows.iter().flat_map(|row| &row.bars).any(|bar| chart.shows(bar)) {
-            lines.push("Nothing is reserved then.".to_owned());
+            lines.push("No reservations in this period.".to_owned());
         }
         if leases.len() > MOST_LEASES {
             lines.push(format!("and {} more leases", leases.len() - MOST_LEASES));

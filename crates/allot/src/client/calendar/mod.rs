@@ -23,19 +23,19 @@ const MOST_GROUPS: usize = 30;
 /// The service's maximum number of hosts per page.
 const PAGE: usize = 1000;
 
-/// What to draw.
+/// Period and layout of the calendar.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// From when: now, -1d, today, 2030-01-02, "2030-01-02 10:00"
+    /// Start of the period: now, -1d, today, 2030-01-02, "2030-01-02 10:00"
     #[arg(long, value_name = "WHEN", default_value = "now", allow_hyphen_values = true)]
     from: String,
-    /// End of the period, written like --from; a day is included. By default a week later
+    /// End of the period, written like --from; a date includes that day. By default a week later
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     to: Option<String>,
-    /// Put hosts with the same value of this property together
+    /// Group hosts by this property
     #[arg(long, value_name = "PROPERTY")]
     by: Option<String>,
-    /// Columns to draw in, instead of the terminal's width
+    /// Width in columns, instead of the terminal's
     #[arg(long, value_name = "COLUMNS", value_parser = clap::value_parser!(u16).range(40..=1000))]
     width: Option<u16>,
     /// Draw with letters only

@@ -11,7 +11,7 @@ impl std::str::FromStr for Amount {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const WRONG: &str = "write a number, as 2, or the least and the most, as 2-4";
+        const WRONG: &str = "write a number such as 2, or a minimum and a maximum such as 2-4";
         let (min, max) = text.split_once('-').unwrap_or((text, text));
         let min = min.trim().parse().map_err(|_| WRONG)?;
         let max = max.trim().parse().map_err(|_| WRONG)?;

@@ -21,10 +21,10 @@ use crate::client::name_value::name_value;
 use crate::client::wire::{Lease, read};
 use crate::client::{ClientError, Session};
 
-/// A lease like another one.
+/// Copy of a lease.
 #[derive(Args, Debug)]
 pub(crate) struct LeaseCopy {
-    /// The lease to copy, by its name or identifier: its hosts, instances and addresses, and its length
+    /// Lease to copy, by name or ID: its hosts, instances and floating IPs, and its length
     lease: String,
     /// Start of the copy: +7d (after the start of the copied lease), now+7d, monday, 2030-01-02, "tomorrow 09:00"
     #[arg(long, value_name = "WHEN")]
@@ -32,7 +32,7 @@ pub(crate) struct LeaseCopy {
     /// Name of the copy; by default the same name, with a number if the copied lease isn't over: web-2
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Show what the lease would be, and make none
+    /// Show the lease without creating it
     #[arg(long)]
     dry_run: bool,
 }
@@ -60,7 +60,7 @@ fn start_of_copy(text: &str, copied: &Lease, zone: &TimeZone) -> Result<String, 
         Ok(span) => start.checked_add(span),
         Err(_) => start.checked_add(length),
     };
-    let moved = moved.map_err(|_| ClientError::Usage(format!("{text:?} is later than dates can be")))?;
+    let moved = moved.map_err(|_| ClientError::Usage(format!("{text:?} is later than the latest possible date")))?;
     Ok(moved.timestamp().to_string())
 }
 
@@ -89,54 +89,55 @@ fn name_of_copy(copied: &str, in_use: &BTreeSet<String>) -> String {
     }
 }
 
-/// What is asked for.
+/// Request for a lease.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Arguments {
     /// Name of the lease
     name: String,
-    /// Ask for the same as this lease, by its name or identifier, with its length unless --end or --for is given
+    /// Request the same as this lease, by name or ID, with its length unless --end or --for is given
     #[arg(long, value_name = "LEASE", conflicts_with_all = ["hosts", "instances", "floating_ips", "reservation"])]
     like: Option<String>,
-    /// When it is to start
+    /// Type of start
     #[arg(long = "type", value_enum, value_name = "TYPE", default_value = "schedule")]
     lease_type: LeaseType,
-    /// How long a best-effort lease may wait for its start: 90m, 2h, 1d12h; or until when, written like --start:
-    /// 13:00 is the next one after the start
+    /// Maximum wait of a best-effort lease: 90m, 2h, 1d12h; or the latest start, written like --start: 13:00
+    /// is the next one after the start
     #[arg(long, value_name = "DURATION|WHEN")]
     timeout: Option<String>,
-    /// From when: now, +2h, 13:00, monday, 2030-01-02, "2030-01-02 10:00", "tomorrow 09:00"; of a best-effort lease,
-    /// not before
+    /// Start: now, +2h, 13:00, monday, 2030-01-02, "2030-01-02 10:00", "tomorrow 09:00"; for a best-effort
+    /// lease, the earliest start
     #[arg(long, value_name = "WHEN", default_value = "now")]
     start: String,
-    /// Until when, written like --start
+    /// End, written like --start
     #[arg(long, value_name = "WHEN")]
     end: Option<String>,
-    /// For how long: 90m, 2h, 3d, 1d12h, 1w; with --end, for so long at any time from --start to --end
+    /// Duration: 90m, 2h, 3d, 1d12h, 1w; with --end, at any time from --start to --end
     #[arg(long = "for", id = "length", value_name = "DURATION")]
     length: Option<String>,
-    /// When to warn or act before the end, written like --start: 13:00 is the last one before the end
+    /// Time of the warning or action before the end, written like --start: 13:00 is the last one before the
+    /// end
     #[arg(long, value_name = "WHEN")]
     before_end_at: Option<String>,
-    /// What becomes of its instances at the end
+    /// Action for its instances at the end
     #[arg(long, value_enum, value_name = "ACTION")]
     end_action: Option<EndAction>,
-    /// Let preemptible instances run on hosts of the lease that it does not use
+    /// Let preemptible instances run on unused hosts of the lease
     #[arg(long)]
     backfill: bool,
-    /// Where its hosts are to be, or how its instances are spread, as `location=same`; may be repeated. `allot lease
-    /// hints` lists what there is
+    /// Placement of its hosts or instances, such as `location=same`; can be repeated. `allot lease hints`
+    /// lists all hints
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     hint: Vec<(String, String)>,
-    /// Say what the lease would be, and make none
+    /// Show the lease without creating it
     #[arg(long, conflicts_with_all = ["wait", "key"])]
     dry_run: bool,
     /// Join the waitlist if capacity is short
     #[arg(long, conflicts_with_all = ["dry_run", "wait"])]
     waitlist: bool,
-    /// Wait until the lease is active, or has failed
+    /// Wait until the lease is active or has failed
     #[arg(long)]
     wait: bool,
-    /// Repeat an earlier request with this key: if it was served, its lease is shown and no other is made
+    /// Repeat an earlier request with this key: if it was served, its lease is shown and no other is created
     #[arg(long, value_name = "TEXT")]
     key: Option<String>,
     #[command(flatten)]
@@ -149,10 +150,10 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum LeaseType {
-    /// At its date
+    /// On its start date
     #[default]
     Schedule,
-    /// At once, or there is no lease
+    /// Now or not at all
     Immediate,
     /// As soon as possible, but before its timeout
     BestEffort,
@@ -259,17 +260,17 @@ fn body(
         (Some(end), _) => When::parse_end(end, now, start.instant(now), zone)?,
         (None, Some(length)) => {
             let end = start.instant(now).checked_add(duration(length)?);
-            When::At(end.map_err(|_| ClientError::Usage(format!("--for {length}: that is too long")))?)
+            When::At(end.map_err(|_| ClientError::Usage(format!("--for {length} is too long")))?)
         }
         (None, None) => {
             let end = model.and_then(|model| end_like(model, start.instant(now), zone));
-            When::At(end.ok_or_else(|| ClientError::Usage("say how long: --for 2h, or --end".to_owned()))?)
+            When::At(end.ok_or_else(|| ClientError::Usage("the duration is missing: set --for or --end".to_owned()))?)
         }
     };
     let reservations = arguments.reservations.wire(&arguments.suiting)?;
     if reservations.is_empty() && model.is_none() {
         return Err(ClientError::Usage(
-            "nothing is asked for: say --hosts, --instances, --floating-ips or --reservation".to_owned(),
+            "no resources requested: set --hosts, --instances, --floating-ips or --reservation".to_owned(),
         ));
     }
     // The service adds the days of a series by the calendar, so it needs the duration.
@@ -468,7 +469,7 @@ mod tests {
         });
         assert_eq!(body_of(words).expect("a request")["reservations"], json!([wanted]));
         let alone = body_of("web --floating-ips 1 --network n --alike --for 1h").expect_err("no hosts");
-        assert!(alone.contains("needs --hosts"), "{alone}");
+        assert!(alone.contains("need --hosts"), "{alone}");
         assert!(body_of("web --hosts 1 --for 1h --extra-spec arch").is_err());
     }
 
@@ -505,8 +506,8 @@ mod tests {
         assert_eq!(body_of(words).expect("a request")["scheduler_hints"], wanted);
         for (hints, wrong) in [
             ("--hint location", "write NAME=VALUE"),
-            ("--hint locatio=same", "there is none of that name"),
-            ("--hint location=same --hint location=different", "may be given once"),
+            ("--hint locatio=same", "unknown hint"),
+            ("--hint location=same --hint location=different", "can be given only once"),
         ] {
             let refused = body_of(&format!("web --hosts 1 --for 1h {hints}")).expect_err(hints);
             assert!(refused.contains(wrong), "{refused}");
@@ -527,15 +528,15 @@ mod tests {
     #[test]
     fn incomplete_requests_are_refused_before_they_are_sent() {
         let cases = [
-            ("web --for 1h", "nothing is asked for"),
-            ("web --hosts 1", "say how long: --for 2h, or --end"),
-            ("web --hosts 0 --for 1h", "the least and the most"),
-            ("web --hosts 3-2 --for 1h", "the least and the most"),
+            ("web --for 1h", "no resources requested"),
+            ("web --hosts 1", "the duration is missing: set --for or --end"),
+            ("web --hosts 0 --for 1h", "a minimum and a maximum"),
+            ("web --hosts 3-2 --for 1h", "a minimum and a maximum"),
             ("web --instances 1 --for 1h", "needs --vcpus"),
             ("web --floating-ips 1 --for 1h", "--network"),
-            ("web --hosts 1 --for 1x", "no duration"),
-            ("web --hosts 1 --for 1h --every day --times 2", "--every day: write a time as 1d, 1w or 1mo"),
-            ("web --hosts 1 --for 1h --every 0d --times 2", "--every 0d: write a time"),
+            ("web --hosts 1 --for 1x", "invalid duration"),
+            ("web --hosts 1 --for 1h --every day --times 2", "--every day: write a period such as 1d, 1w or 1mo"),
+            ("web --hosts 1 --for 1h --every 0d --times 2", "--every 0d: write a period"),
             ("web --instances 1 --flavor f --where rack=r1 --for 1h", "--where needs"),
             ("web --hosts 1 --start never --for 1h", "no time"),
             ("web --instances 1 --vcpus 1 --memory 4X --disk 1 --for 1h", "write MiB"),

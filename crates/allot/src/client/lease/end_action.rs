@@ -2,16 +2,16 @@
 
 use clap::ValueEnum;
 
-/// As command lines say it.
+/// End actions as command lines name them.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum EndAction {
-    /// They are deleted
+    /// Delete them
     Delete,
-    /// They stay where they are
+    /// Leave them where they are
     Keep,
-    /// Images are taken of those on its hosts, and then they are deleted
+    /// Take images of instances on its hosts, then delete them
     Snapshot,
-    /// They are moved to hosts that no lease has, as far as that is possible; the others stay
+    /// Move them to hosts without leases, as far as possible; the rest stay
     Migrate,
 }
 

@@ -25,7 +25,7 @@ pub(super) fn body(given: &[(String, String)]) -> Result<SchedulerHints, ClientE
             "location" => set(&mut hints.location, name, value)?,
             "group" => set(&mut hints.group, name, value)?,
             _ => {
-                let unknown = "there is none of that name; `allot lease hints` lists what there is";
+                let unknown = "unknown hint; `allot lease hints` lists all hints";
                 return Err(ClientError::Usage(format!("--hint {name}: {unknown}")));
             }
         }
@@ -36,7 +36,7 @@ pub(super) fn body(given: &[(String, String)]) -> Result<SchedulerHints, ClientE
 fn set(hint: &mut Option<String>, name: &str, value: String) -> Result<(), ClientError> {
     match hint.replace(value) {
         None => Ok(()),
-        Some(_) => Err(ClientError::Usage(format!("--hint {name}: it may be given once"))),
+        Some(_) => Err(ClientError::Usage(format!("--hint {name}: it can be given only once"))),
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn table(answer: &Value) -> Result<Table, ClientError> {
     };
     let mut table =
         Table::new([word("HINT").key(), prose("VALUES"), prose("NOT WITH").hide(1), prose("MEANING")])
-            .or("Leases can't give hints.");
+            .or("Leases can't have hints.");
     for hint in read::<Vec<Value>>(answer, "hints")? {
         let values = if hint["values"].is_array() { words(&hint["values"]) } else { plain(&hint["domain"]) };
         table.add_row([plain(&hint["name"]), values, words(&hint["not_with"]), plain(&hint["description"])]);

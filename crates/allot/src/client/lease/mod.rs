@@ -41,77 +41,77 @@ pub(super) use plan::table as plan_table;
 pub(super) use show::list as list_table;
 
 /// Note about the result of a dry run.
-const DRY_RUN: &str = "Dry run: nothing was changed.";
+const DRY_RUN: &str = "Dry run: no changes were made.";
 
-/// What to do with leases.
+/// Commands for leases.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List leases, by start
+    /// List leases by start
     List(List),
-    /// Show a lease with what is reserved and what happens when
+    /// Show a lease with its reservations and events
     Show(One),
-    /// Show whose instances are moved out of a lease's way, and how far that is
+    /// Show instances being moved out of a lease's way, and the progress
     Plan(One),
     /// Show which instances were seen on a lease's hosts, and when
     Occupancy(One),
-    /// Ask for hosts, room for instances, or addresses, from when to when
+    /// Request hosts, instances or floating IPs for a time window
     Create(Box<create::Arguments>),
-    /// Change a lease's name, times, or what is reserved
+    /// Change a lease's name, times or reservations
     Update(Box<update::Arguments>),
-    /// Extend a lease, as `update --extend-by` does
+    /// Extend a lease, like `update --extend-by`
     Extend(update::Extend),
-    /// Move a lease to another start; it keeps its length
+    /// Move a lease to another start; its length stays the same
     Move(update::Move),
-    /// Make a lease like another one, at another start
+    /// Create a lease like another one, at another start
     Copy(create::LeaseCopy),
-    /// End running leases now; they stay in the list and in usage
+    /// End running leases now; they stay in lists and usage reports
     End(Several),
-    /// Give up leases, and delete what runs on them
+    /// Delete leases and the instances in them
     Delete(Several),
-    /// List scheduler hints that leases may give, with their values
+    /// List scheduler hints for leases, with their values
     Hints,
-    /// Wait until a lease is in a status
+    /// Wait until a lease has a status
     Wait(wait::Arguments),
-    /// List what was offered instead of what was refused, as long as it holds
+    /// List offers that are held after refused requests
     Offers,
-    /// Accept an offer: the lease is made, or changed
+    /// Accept an offer, which creates or changes the lease
     Accept(offers::OneOffer),
-    /// Decline an offer and those that were made with it
+    /// Decline an offer and the ones made with it
     Decline(offers::OneOffer),
-    /// Delete those of leases that recur which have not started
+    /// Delete the leases of a series that haven't started
     DeleteSeries(offers::DeletedSeries),
-    /// List requests that wait for their turn
+    /// List requests on the waitlist
     Waitlist,
-    /// Take a request from the waitlist
+    /// Remove a request from the waitlist
     LeaveWaitlist(offers::Which),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct List {
-    /// Only those in this status
+    /// Only leases in this status
     #[arg(long, value_name = "STATUS", value_parser = statuses(&[]), ignore_case = true)]
     status: Option<String>,
-    /// Only those of this name
+    /// Only leases with this name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Only those that recur together
+    /// Only leases of this series
     #[arg(long, value_name = "SERIES")]
     series: Option<String>,
-    /// Only those of this project (administrators see all projects)
+    /// Only leases of this project (administrators see all projects)
     #[arg(long, value_name = "PROJECT")]
     of_project: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct One {
-    /// The lease's name, or its identifier
+    /// Name or ID of the lease
     #[arg(value_name = "LEASE")]
     lease: String,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Several {
-    /// The leases' names, or their identifiers
+    /// Names or IDs of the leases
     #[arg(required = true, value_name = "LEASE")]
     leases: Vec<String>,
     #[command(flatten)]
@@ -180,7 +180,7 @@ async fn find_running(lease: &str, session: &mut Session<'_>) -> Result<(String,
         return Err(ClientError::Refused {
             status: 409,
             message: format!("lease {lease:?} has not started"),
-            hint: Some("`allot lease delete` gives up a lease before its start".to_owned()),
+            hint: Some("`allot lease delete` deletes a lease before its start".to_owned()),
         });
     }
     Ok((id, described(&present, &|date| session.brief(date))))
@@ -289,7 +289,7 @@ async fn note_same_name(made: &Value, session: &mut Session<'_>) -> Result<(), C
     let is_same = |other: &Lease| other.name == made.name && other.project_id == made.project_id;
     if others.iter().any(|other| is_same(other) && other.id != made.id && !is_over(&other.status)) {
         session.note(&format!(
-            "Note: another lease is called {}. Use identifiers, or rename this one: allot lease update {} --name NAME",
+            "Note: another lease is called {}. Use IDs, or rename this one: allot lease update {} --name NAME",
             made.name, made.id
         ));
     }

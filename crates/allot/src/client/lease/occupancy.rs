@@ -55,7 +55,7 @@ pub(super) async fn run(lease: &str, session: &mut Session<'_>) -> Result<(), Cl
     let intervals = intervals(&answer)?;
     if let Some(until) = answer["seen_until"].as_str().filter(|_| !intervals.is_empty()) {
         let until = session.brief(until);
-        session.note_to_people(&format!("What was seen is recorded until {until}."));
+        session.note_to_people(&format!("Observations are recorded until {until}."));
     }
     for host in incomplete(&intervals) {
         session.note_to_people(&format!("Older records of {host} have expired."));
@@ -64,7 +64,7 @@ pub(super) async fn run(lease: &str, session: &mut Session<'_>) -> Result<(), Cl
 }
 
 /// How to name leases that lists don't have.
-const WHOLE_IDENTIFIERS: &str = "a lease that is deleted or of another project is found by its whole identifier: see `allot usage \
+const WHOLE_IDENTIFIERS: &str = "to find a deleted lease or one of another project, use its full ID: see `allot usage \
                                  --by lease -o wide` for your project, and `allot audit -o wide` for others";
 
 /// Replaces the hint for the beginning of an identifier that no listed lease has.
@@ -110,7 +110,7 @@ pub(in crate::client) fn table(answer: &Value) -> Result<Table, ClientError> {
         id("INSTANCE").hide(2),
         word("PROJECT").hide(1),
     ];
-    let mut table = Table::new(columns).or("Nothing was recorded of hosts of this lease.");
+    let mut table = Table::new(columns).or("No observations are recorded for the hosts of this lease.");
     for interval in intervals(answer)? {
         let (host, what) = (interval.host().to_owned(), interval.what().to_owned());
         let Interval { start, end, instance_id, project_id, .. } = interval;
@@ -140,7 +140,7 @@ mod tests {
         let refused = |message: &str| ClientError::Refused {
             status: 404,
             message: message.to_owned(),
-            hint: Some("use more of the identifier".to_owned()),
+            hint: Some("use more of the ID".to_owned()),
         };
         let hint = |lease: &str, message: &str| with_hint(lease, refused(message)).hint().map(str::to_owned);
         let unknown = hint("ecdc", "there is no lease \"ecdc\" in project p");
@@ -148,7 +148,7 @@ mod tests {
         for (lease, message) in
             [("ecdc", "lease \"ecdc\" is ambiguous"), ("web", "there is no lease \"web\"")]
         {
-            assert_eq!(hint(lease, message).as_deref(), Some("use more of the identifier"), "{message}");
+            assert_eq!(hint(lease, message).as_deref(), Some("use more of the ID"), "{message}");
         }
     }
 

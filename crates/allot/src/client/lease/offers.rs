@@ -55,15 +55,15 @@ struct Waiting {
 /// An offer.
 #[derive(Args, Debug)]
 pub(crate) struct OneOffer {
-    /// Its number in the refusal or in `allot lease offers`, its identifier, or the beginning of that
+    /// Number of the offer in the refusal or in `allot lease offers`, its ID, or the beginning of the ID
     #[arg(value_name = "NUMBER|ID")]
     offer: String,
 }
 
-/// Which request or series.
+/// A request or a series.
 #[derive(Args, Debug)]
 pub(crate) struct Which {
-    /// Its identifier, or the beginning of it: four characters at least
+    /// ID, or the beginning of the ID: at least four characters
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -205,7 +205,7 @@ pub(super) async fn accept(offer: &OneOffer, session: &mut Session<'_>) -> Resul
 pub(super) async fn decline(offer: &OneOffer, session: &mut Session<'_>) -> Result<(), ClientError> {
     let id = find(&offer.offer, session).await?;
     session.connection.delete(&format!("/v1/offers/{id}")).await?;
-    session.done("The offer, and those made with it, are withdrawn.")
+    session.done("The offer and the ones made with it are withdrawn.")
 }
 
 pub(super) async fn waitlist(session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -249,7 +249,7 @@ struct Skipped {
 
 /// Prints a new series, and the command to delete it.
 pub(super) fn print_series(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
-    let how = |id: &str| format!("Delete those that have not started with `allot lease delete-series {id}`.");
+    let how = |id: &str| format!("`allot lease delete-series {id}` deletes the leases that haven't started.");
     print_leases_of_series(answer, how, session)
 }
 
@@ -269,7 +269,7 @@ fn print_leases_of_series(
     let Series { id, leases, skipped } = read(answer, "series")?;
     session.print_table(&super::show::list(leases))?;
     for Skipped { start_date, reason } in skipped {
-        session.note_to_people(&format!("Left out: {}: {reason}", shown(&start_date, &session.zone)));
+        session.note_to_people(&format!("Skipped {}: {reason}", shown(&start_date, &session.zone)));
     }
     session.note_to_people(&last_line(&id));
     Ok(())
@@ -280,7 +280,7 @@ pub(super) async fn delete_series(
     session: &mut Session<'_>,
 ) -> Result<(), ClientError> {
     let DeletedSeries { which, consent } = arguments;
-    let act = Act { verb: "Delete the leases that have not started of", one: "series", several: "series" };
+    let act = Act { verb: "Delete the leases that haven't started of", one: "series", several: "series" };
     consent
         .carry_out(
             act,
@@ -289,7 +289,7 @@ pub(super) async fn delete_series(
             async |series, session: &mut Session<'_>| SERIES.find_described(series, session).await,
             async |series: &Found, session: &mut Session<'_>| {
                 session.connection.delete(&format!("/v1/series/{}", series.id)).await?;
-                session.done("Those leases that have not started are deleted.")
+                session.done("Leases that hadn't started are deleted.")
             },
         )
         .await

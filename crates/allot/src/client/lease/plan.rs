@@ -53,7 +53,7 @@ pub(super) async fn run(lease: &str, session: &mut Session<'_>) -> Result<(), Cl
 fn progress(plan: &Plan) -> String {
     let Some(summary) = &plan.summary else { return "No instances move for this lease.".to_owned() };
     let left = summary.instances_to_move.saturating_sub(plan.moved + plan.gone);
-    let gone = if plan.gone == 0 { String::new() } else { format!(", {} have gone elsewhere", plan.gone) };
+    let gone = if plan.gone == 0 { String::new() } else { format!(", {} already gone", plan.gone) };
     format!("{}\n{} moved{gone}, {left} to go", summary.text(), plan.moved)
 }
 
@@ -77,7 +77,7 @@ impl PlanSummary {
             if self.disk_gb == 0 { String::new() } else { format!(" and {} GiB of disk", self.disk_gb) };
         let seconds = i64::try_from(self.expected_seconds).unwrap_or(i64::MAX);
         format!(
-            "{} to clear, {} to move: {} MiB of memory{disk} to copy, {} expected at most",
+            "{} to clear, {} to move: {} MiB of memory{disk} to copy, expected to take at most {}",
             count(self.hosts_to_clear, "host"),
             count(self.instances_to_move, "instance"),
             self.memory_mb,
@@ -112,7 +112,7 @@ mod tests {
         let moves = json!([mov("one", "moved", None), mov("two", "moving", Some(43))]);
         let plan = plan(&moves);
         let wanted = "\
-1 host to clear, 2 instances to move: 6144 MiB of memory and 20 GiB of disk to copy, 2m expected at most
+1 host to clear, 2 instances to move: 6144 MiB of memory and 20 GiB of disk to copy, expected to take at most 2m
 1 moved, 1 to go";
         assert_eq!(progress(&plan), wanted);
         let wanted = "\x20INSTANCE  FROM   TO     STATE

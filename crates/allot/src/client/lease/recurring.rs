@@ -8,20 +8,20 @@ use jiff::{Span, Timestamp};
 use crate::client::ClientError;
 use crate::client::dates::When;
 
-/// How it recurs.
+/// Recurrence of a lease.
 #[derive(Args, Debug, Default)]
-#[command(next_help_heading = "Again and again")]
+#[command(next_help_heading = "Recurrence")]
 pub(super) struct Recurring {
-    /// Make it again after this time, by the calendar: 1w, 1d, 1mo
+    /// Repeat the lease after this time, by the calendar: 1w, 1d, 1mo
     #[arg(long, value_name = "TIME", conflicts_with_all = ["waitlist", "wait"])]
     pub(super) every: Option<String>,
-    /// So many times in all
+    /// Number of leases in total
     #[arg(long, value_name = "N", requires = "every", conflicts_with = "until")]
     times: Option<u32>,
-    /// Last day on which it starts, or the time before which it does, written like --start
+    /// Last start date, or a time before which the last lease starts, written like --start
     #[arg(long, value_name = "WHEN", requires = "every")]
     pub(super) until: Option<String>,
-    /// Leave out dates that cannot be had, instead of refusing all
+    /// Skip unavailable dates, instead of rejecting all
     #[arg(long, requires = "every")]
     skip_unavailable: bool,
 }
@@ -36,7 +36,7 @@ impl Recurring {
     ) -> Result<Option<RepeatCreate>, ClientError> {
         let Some(every) = &self.every else { return Ok(None) };
         if !every.parse::<Span>().is_ok_and(Span::is_positive) {
-            return Err(ClientError::Usage(format!("--every {every}: write a time as 1d, 1w or 1mo")));
+            return Err(ClientError::Usage(format!("--every {every}: write a period such as 1d, 1w or 1mo")));
         }
         let until = self.until.as_ref().map(|until| When::parse_last(until, now, start, zone)).transpose()?;
         Ok(Some(RepeatCreate {

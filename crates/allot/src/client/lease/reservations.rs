@@ -13,18 +13,18 @@ use crate::client::sizes::{gibibytes, mebibytes};
 use crate::client::{ClientError, requirement};
 
 #[derive(Args, Debug, Default)]
-#[command(next_help_heading = "What is reserved")]
+#[command(next_help_heading = "Reservations")]
 pub(super) struct Reservations {
-    /// Whole hosts: so many, or at least and at most so many (2-4)
+    /// Number of whole hosts, or a minimum and a maximum (2-4)
     #[arg(long, value_name = "N[-M]")]
     hosts: Option<Amount>,
-    /// What hosts must be like: 'rack=r1 and vcpus>=16', or the service's JSON `["==", "$rack", "r1"]`
+    /// Requirements on hosts: 'rack=r1 and vcpus>=16', or the service's JSON `["==", "$rack", "r1"]`
     #[arg(long = "where", value_name = "EXPRESSION", default_value = "")]
     requirement: String,
-    /// What to do with instances on hosts before the end
+    /// Action for instances on hosts before the end
     #[arg(long, value_enum, value_name = "ACTION", requires = "hosts")]
     before_end: Option<BeforeEnd>,
-    /// Room for so many instances; of --vcpus, --memory and --disk each, or of a --flavor
+    /// Number of instances; with --vcpus, --memory and --disk each, or with --flavor
     #[arg(long, value_name = "N")]
     instances: Option<u32>,
     /// Virtual CPUs of each instance
@@ -36,43 +36,43 @@ pub(super) struct Reservations {
     /// Disk of each instance: 20, 20G, 1T
     #[arg(long, value_name = "GIB", value_parser = gibibytes, requires = "instances", conflicts_with = "flavor")]
     disk: Option<u32>,
-    /// Where instances are to be
+    /// Placement of the instances
     #[arg(long, value_enum, value_name = "WHERE", requires = "instances", conflicts_with = "flavor")]
     affinity: Option<Affinity>,
-    /// Identifier of the flavor of each instance
+    /// ID of the flavor of each instance
     #[arg(long, value_name = "FLAVOR", requires = "instances")]
     flavor: Option<String>,
-    /// So many addresses of a --network
+    /// Number of addresses of a --network
     #[arg(long, value_name = "N", requires = "network")]
     floating_ips: Option<u32>,
-    /// Identifier of the network that addresses are of
+    /// ID of the network of the addresses
     #[arg(long, value_name = "NETWORK", requires = "floating_ips")]
     network: Option<String>,
-    /// This address among them; may be repeated
+    /// Include this address; can be repeated
     #[arg(long, value_name = "IP", requires = "floating_ips")]
     address: Vec<std::net::IpAddr>,
-    /// Any reservation, as the service's JSON; may be repeated
+    /// Any reservation as the service's JSON; can be repeated
     #[arg(long, value_name = "JSON", value_parser = document)]
     reservation: Vec<Value>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum BeforeEnd {
-    /// What the service does by default
+    /// The service's default
     Default,
     /// Take an image of each
     Snapshot,
-    /// Nothing
+    /// Do nothing
     Nothing,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Affinity {
-    /// Anywhere
+    /// On any hosts
     Any,
     /// All on one host
     Together,
-    /// Each on a host of its own
+    /// Each on a different host
     Apart,
 }
 
@@ -98,7 +98,7 @@ impl Reservations {
             return Err(ClientError::Usage("--survive needs --hosts or --instances".to_owned()));
         }
         if suiting.is_of_hosts() && self.hosts.is_none() {
-            return Err(ClientError::Usage("what whole hosts must be like needs --hosts".to_owned()));
+            return Err(ClientError::Usage("requirements on whole hosts need --hosts".to_owned()));
         }
         let hosts = self.hosts.map(|amount| {
             let before_end = self.before_end.map(BeforeEnd::wire);
@@ -161,5 +161,5 @@ impl BeforeEnd {
 }
 
 fn document(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("that is no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))
 }

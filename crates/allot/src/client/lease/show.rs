@@ -60,7 +60,7 @@ pub(super) fn one(lease: &Lease, zone: &TimeZone) -> String {
     line("hosts", &lease.hosts().join(", "));
     line("addresses", &lease.addresses().join(", "));
     if lease.backfill {
-        line("backfill", "preemptible instances may run on hosts that it does not use");
+        line("backfill", "preemptible instances can run on its unused hosts");
     }
     if let Some(action) = lease.end_action.as_deref().filter(|action| *action != "delete") {
         line("end action", action);
@@ -71,7 +71,7 @@ pub(super) fn one(lease: &Lease, zone: &TimeZone) -> String {
         line("  where", &requirement(reservation));
         line("  with", &super::suiting::shown(reservation));
         if reservation.missing_resources {
-            line("", "  something failed, and there was no replacement");
+            line("", "  a failed resource has no replacement");
         }
     }
     for event in lease.events.iter().filter(|event| happens(event, lease)) {
@@ -202,7 +202,7 @@ Lease web (ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753)
   hosts        node1, node7
   reserved     2-3 hosts, active (5a973d27-45ce-42ac-9bea-af4215742824)
     where      [\"==\", \"$rack\", \"r1\"]
-                 something failed, and there was no replacement
+                 a failed resource has no replacement
   event        2030-01-02 10:00  start_lease DONE";
         assert_eq!(one(&lease(), &TimeZone::UTC), wanted);
     }

@@ -11,38 +11,39 @@ use crate::client::name_value::name_value;
 use crate::client::sizes::{gibibytes, mebibytes};
 use crate::client::wire::{Reservation, plain};
 
-/// What each host must be like, and all of them together.
+/// Requirements on each host, and on all hosts of a reservation together.
 #[derive(Args, Debug, Default)]
-#[command(next_help_heading = "What whole hosts must be like")]
+#[command(next_help_heading = "Requirements on whole hosts")]
 pub(super) struct Suiting {
-    /// The region that they are in
+    /// Region of the hosts
     #[arg(long, value_name = "NAME")]
     region: Option<String>,
-    /// The availability zone that they are in
+    /// Availability zone of the hosts
     #[arg(long, value_name = "NAME")]
     zone: Option<String>,
-    /// Virtual CPUs of each host, at least
+    /// Minimum number of virtual CPUs of each host
     #[arg(long, value_name = "N")]
     host_vcpus: Option<u32>,
-    /// Memory of each host, at least: 4096, 512M, 4G
+    /// Minimum memory of each host: 4096, 512M, 4G
     #[arg(long, value_name = "MIB", value_parser = mebibytes)]
     host_memory: Option<u32>,
-    /// Disk of each host, at least: 20, 20G, 1T
+    /// Minimum disk of each host: 20, 20G, 1T
     #[arg(long, value_name = "GIB", value_parser = gibibytes)]
     host_disk: Option<u32>,
-    /// All of them have the same CPUs and hypervisor
+    /// All hosts have the same CPUs and hypervisor
     #[arg(long)]
     alike: bool,
-    /// All of them have the same value of this property, as `cpu_mhz`; may be repeated
+    /// All hosts have the same value of this property, such as `cpu_mhz`; can be repeated
     #[arg(long, value_name = "PROPERTY")]
     alike_in: Vec<String>,
-    /// What may fail without less being left than is asked for: `host`, or what says where hosts are, as `rack`
-    #[arg(long, value_name = "DOMAIN", help_heading = "What is reserved")]
+    /// Keep the requested capacity if one of these fails: `host`, or a location property of hosts such as
+    /// `rack`
+    #[arg(long, value_name = "DOMAIN", help_heading = "Reservations")]
     pub(super) survive: Option<String>,
-    /// Something in Nova's words, as `capabilities:cpu_info:arch=x86_64` or `vcpus=>= 16`; may be repeated
+    /// Extra spec of Nova, such as `capabilities:cpu_info:arch=x86_64` or `vcpus=>= 16`; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     extra_spec: Vec<(String, String)>,
-    /// A property of the image that they are to run, as `hw_architecture=x86_64`; may be repeated
+    /// Property of the image that the hosts will run, such as `hw_architecture=x86_64`; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_value)]
     image_property: Vec<(String, String)>,
 }

@@ -16,12 +16,12 @@ use crate::client::{ClientError, Session, requirement};
 /// A later end.
 #[derive(Args, Debug)]
 pub(crate) struct Extend {
-    /// The lease's name, or its identifier
+    /// Name or ID of the lease
     lease: String,
-    /// How much later it ends: 90m, 12h, 3d
+    /// Time to add to the end: 90m, 12h, 3d
     #[arg(value_name = "DURATION")]
     by: String,
-    /// Show what the lease would be, and change nothing
+    /// Show the lease without changing it
     #[arg(long)]
     dry_run: bool,
 }
@@ -43,18 +43,19 @@ fn time_for_duration(lease: &str, end: &str) -> String {
     let quoted = |text: &str| if text.contains(' ') { format!("'{text}'") } else { text.to_owned() };
     let (lease, quoted_end) = (quoted(lease), quoted(end));
     format!(
-        "{end:?} is a time and no duration: `allot lease update {lease} --end {quoted_end}` sets a new end"
+        "{end:?} is a time, not a duration: `allot lease update {lease} --end {quoted_end}` sets a new end"
     )
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct Move {
-    /// The lease's name, or its identifier
+    /// Name or ID of the lease
     lease: String,
-    /// New start, earlier or later: +2h (from now), monday, "2030-01-02 10:00", or 13:00 on the day of the present start
+    /// New start, earlier or later: +2h (from now), monday, "2030-01-02 10:00", or 13:00 on the day of the
+    /// current start
     #[arg(long, value_name = "WHEN")]
     start: String,
-    /// Show what the lease would be, and change nothing
+    /// Show the lease without changing it
     #[arg(long)]
     dry_run: bool,
 }
@@ -64,56 +65,57 @@ pub(super) async fn move_lease(arguments: Move, session: &mut Session<'_>) -> Re
     run(&Arguments { lease, start: Some(start), dry_run, ..Arguments::default() }, session).await
 }
 
-/// What is to be different.
+/// Changes to a lease.
 #[derive(Args, Debug, Default)]
 #[command(group = ArgGroup::new("new-end").args(["end", "extend", "shorten"]))]
 pub(crate) struct Arguments {
-    /// The lease's name, or its identifier
+    /// Name or ID of the lease
     lease: String,
     /// New name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// After the warning that no instance runs in the lease: keep it all the same
+    /// Keep the lease despite the warning that it has no instances
     #[arg(long, conflicts_with = "name")]
     keep: bool,
-    /// Move the lease that much later, or earlier as -1h: 90m, 2h, 3d
+    /// Move the lease by this time: 90m, 2h, 3d, or earlier with -1h
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, conflicts_with_all = ["start", "new-end"])]
     move_by: Option<String>,
-    /// New start: now, +2h (from now), monday, "2030-01-02 10:00", or 13:00 on the day of the present start. Without a
-    /// new end, the lease keeps its length
+    /// New start: now, +2h (from now), monday, "2030-01-02 10:00", or 13:00 on the day of the current start.
+    /// Without a new end, the lease keeps its length
     #[arg(long, value_name = "WHEN")]
     start: Option<String>,
-    /// New end, written like --start: 13:00 is the time nearest to the present end. `now` ends the lease
+    /// New end, written like --start: 13:00 is the time nearest to the current end. `now` ends the lease
     #[arg(long, value_name = "WHEN")]
     end: Option<String>,
-    /// Move the end that much later: 90m, 2h, 3d
+    /// Move the end later by this time: 90m, 2h, 3d
     #[arg(long = "extend-by", id = "extend", value_name = "DURATION")]
     extend_by: Option<String>,
-    /// Move the end that much earlier
+    /// Move the end earlier by this time
     #[arg(long = "shorten-by", id = "shorten", value_name = "DURATION")]
     shorten_by: Option<String>,
-    /// When to warn or act before the end, written like --start: 13:00 is the last one before the end
+    /// Time of the warning or action before the end, written like --start: 13:00 is the last one before the
+    /// end
     #[arg(long, value_name = "WHEN")]
     before_end_at: Option<String>,
-    /// Whether preemptible instances may run on hosts of the lease that it does not use
+    /// Whether preemptible instances can run on unused hosts of the lease
     #[arg(long, value_name = "BOOL")]
     backfill: Option<bool>,
-    /// What becomes of instances at the end
+    /// Action for instances at the end
     #[arg(long, value_enum, value_name = "ACTION")]
     end_action: Option<EndAction>,
-    /// The reservation that what follows is about, by its identifier; needed if the lease has several
+    /// ID of the reservation to change; needed if the lease has several
     #[arg(long, value_name = "ID")]
     reservation: Option<String>,
-    /// Hosts: so many, or at least and at most so many (2-4)
+    /// Number of hosts, or a minimum and a maximum (2-4)
     #[arg(long, value_name = "N[-M]")]
     hosts: Option<Amount>,
-    /// What hosts must be like, written as for `lease create`
+    /// Requirements on hosts, written as for `lease create`
     #[arg(long = "where", value_name = "EXPRESSION")]
     requirement: Option<String>,
-    /// Instances or addresses: so many
+    /// Number of instances or addresses
     #[arg(long, value_name = "N", conflicts_with = "hosts")]
     amount: Option<u32>,
-    /// Say what the lease would be, and change nothing
+    /// Show the lease without changing it
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -173,7 +175,7 @@ fn body(
         reservations: reservation(arguments, present)?.into_iter().collect(),
     };
     if change == LeaseChange::default() {
-        return Err(ClientError::Usage("no change is asked for: see `allot lease update --help`".to_owned()));
+        return Err(ClientError::Usage("no changes requested: see `allot lease update --help`".to_owned()));
     }
     Ok(change)
 }
@@ -238,7 +240,7 @@ fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<Reservat
         return match &arguments.reservation {
             None => Ok(None),
             Some(_) => Err(ClientError::Usage(
-                "--reservation needs something beside it that is to be different, as --hosts".to_owned(),
+                "--reservation needs a change, such as --hosts".to_owned(),
             )),
         };
     }
@@ -250,7 +252,7 @@ fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<Reservat
         (None, None, _) => return Err(ClientError::Usage("the lease has no such reservation".to_owned())),
         (None, Some(_), Some(_)) => {
             return Err(ClientError::Usage(
-                "the lease has several reservations: say which with --reservation".to_owned(),
+                "the lease has several reservations: choose one with --reservation".to_owned(),
             ));
         }
     };

@@ -19,12 +19,12 @@ const LATE: SignedDuration = SignedDuration::from_mins(10);
 /// Polling interval.
 const POLL: Duration = Duration::from_millis(500);
 
-/// What to wait for.
+/// Condition to wait for.
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
-    /// The lease's name, or its identifier
+    /// Name or ID of the lease
     lease: String,
-    /// The status to wait for; GONE waits until the lease is deleted
+    /// Status to wait for; GONE waits until the lease is deleted
     #[arg(
         long,
         value_name = "STATUS",
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
         ignore_case = true
     )]
     status: String,
-    /// How long to wait, by the service's clock; without it, as long as it takes
+    /// Maximum time to wait, by the service's clock; by default unlimited
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
 }
@@ -169,7 +169,7 @@ fn not_ready(lease: &Lease, aim: &str) -> String {
 }
 
 fn ask_operator(lease: &Lease) -> String {
-    format!("ask the operator of the service, and name the lease's identifier {}", lease.id)
+    format!("ask the operator of the service about the lease with ID {}", lease.id)
 }
 
 /// Error with the reason that a lease is still waiting. After its date, the hint is to ask the operator.
@@ -246,7 +246,7 @@ mod tests {
         let (on_time, late) = (at("2030-01-02T10:09:00Z"), at("2030-01-02T10:10:00Z"));
         let why =
             "STARTING: a host could not be handed over yet (3 tries); pending: 2 hosts (r1-h02, r1-h03)";
-        let ask = "ask the operator of the service, and name the lease's identifier 1";
+        let ask = "ask the operator of the service about the lease with ID 1";
         let mut told = Told { waits: true, ..Told::default() };
         let mut news = |now| told.news(&lease, "ACTIVE", now, &TimeZone::UTC);
         assert_eq!(news(on_time), [format!("lease web is {why}")]);

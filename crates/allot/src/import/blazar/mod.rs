@@ -39,25 +39,25 @@ pub(super) const SETTINGS: [&str; 1] = ["database"];
 /// Maximum number of entries in a printed list.
 const SHOWN: usize = 50;
 
-/// What to do.
+/// Step of the import.
 #[derive(Args, Debug)]
 pub(super) struct BlazarArguments {
-    /// Where what Blazar has is kept between these steps
+    /// File with Blazar's data, kept between these steps
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Ask a running Blazar, as administrator, for all that it has, and write it into FILE
+    /// Read all data of a running Blazar as administrator, and write it to FILE
     #[arg(long, conflicts_with_all = ["take_over", "undo"])]
     read: bool,
-    /// Take over what is in FILE: enter it in the database of the settings, and have its aggregates known as ours
+    /// Import FILE: write it to the configured database, and mark its aggregates as managed by this service
     #[arg(long, conflicts_with = "undo")]
     take_over: bool,
-    /// Take our keys away from Blazar's aggregates, before anything has been changed
+    /// Remove our keys from Blazar's aggregates, before anything has been changed
     #[arg(long)]
     undo: bool,
-    /// Take over the rest if something cannot be
+    /// Import the rest if a part can't be imported
     #[arg(long, requires = "take_over")]
     leave_out: bool,
-    /// Blazar's manager does not run, which cannot be told if its API cannot be asked
+    /// Confirm that Blazar's manager is stopped, if its API can't be asked
     #[arg(long, requires = "take_over")]
     manager_stopped: bool,
     #[command(flatten)]
