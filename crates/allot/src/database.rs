@@ -64,7 +64,7 @@ pub(crate) enum DatabaseError {
     Address(String),
     #[error("there is no file {0}")]
     Missing(PathBuf),
-    #[error("a database in memory has nothing in it: name sqlite://FILE or postgres://USER@HOST/DATABASE")]
+    #[error("a database in memory is empty: name sqlite://FILE or postgres://USER@HOST/DATABASE")]
     Memory,
     #[error("the two are the same database")]
     Same,
@@ -82,9 +82,9 @@ pub(crate) enum DatabaseError {
     Postgres(#[from] store_postgres::OpenError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("nothing was copied: {target}: {error}")]
+    #[error("the copy failed: {target}: {error}")]
     Import { target: String, error: ImportError },
-    #[error("nothing was copied whole: {0} does not hold afterwards what was read; remove it and try again")]
+    #[error("the copy is incomplete: {0} differs from the source; remove it and try again")]
     Different(String),
     #[error("cannot run: {0}")]
     System(#[from] std::io::Error),
@@ -216,7 +216,7 @@ async fn check(database: &str) -> Result<String, DatabaseError> {
     };
     let old = old.map_or_else(String::new, |(found, known)| {
         format!(
-            "Its schema is {found}, of an earlier version of allot. A service brings it to {known} when it starts.\n"
+            "Its schema is {found}, of an earlier version of allot. A service upgrades it to {known} when it starts.\n"
         )
     });
     Ok(format!("{} can be read:\n{}{old}", name(&choice), counts(&archive)))

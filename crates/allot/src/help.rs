@@ -12,7 +12,7 @@ use crate::{client, database, demo, foreign, import, manual, questions, screen, 
 
 /// Every command once, grouped by audience.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("See it work", &["demo"]),
+    ("Try it", &["demo"]),
     (
         "Reserve machines",
         &["lease", "availability", "calendar", "instance", "preemptible", "events", "usage", "whoami"],
@@ -56,7 +56,7 @@ pub(crate) fn tree() -> Command {
         command.get_subcommands().cloned().collect::<Vec<_>>()
     };
     let tree = Command::new("allot")
-        .about("Reserves machines for a time, and decides where virtual machines go")
+        .about("Reserves machines for a time, and places virtual machines")
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
         .subcommands([
@@ -119,7 +119,7 @@ fn ganeti(program: Program) -> Command {
     match program {
         Program::Hail => command.arg(Arg::new("request").value_name("FILE").help("The request")),
         Program::Hscan => {
-            command.arg(Arg::new("cluster").value_name("CLUSTER").num_args(0..).help("Clusters to ask"))
+            command.arg(Arg::new("cluster").value_name("CLUSTER").num_args(0..).help("Clusters to read"))
         }
         _ => command,
     }
@@ -127,15 +127,15 @@ fn ganeti(program: Program) -> Command {
 
 fn purpose(program: Program) -> &'static str {
     match program {
-        Program::Hail => "Say where a new or moved instance goes (iallocator)",
+        Program::Hail => "Place a new or moved instance (iallocator)",
         Program::Harep => "Repair broken instances, as far as tags allow",
         Program::Hbal => "Balance a node group",
-        Program::Hcheck => "Check a cluster, and say whether balancing helps",
+        Program::Hcheck => "Check a cluster, and whether balancing would help",
         Program::Hinfo => "Describe a cluster",
-        Program::Hroller => "Group nodes that may be rebooted together",
+        Program::Hroller => "Group nodes that can be rebooted together",
         Program::Hscan => "Save clusters to files",
-        Program::Hspace => "Say how many instances still fit",
-        Program::Hsqueeze => "Find nodes that may be switched off",
+        Program::Hspace => "Count instances that still fit",
+        Program::Hsqueeze => "Find nodes that can be switched off",
     }
 }
 

@@ -60,7 +60,7 @@ fn lay(target: &Path, link: &Path) -> io::Result<()> {
 }
 
 fn left_alone(reason: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::AlreadyExists, format!("{reason}; it was left alone"))
+    io::Error::new(io::ErrorKind::AlreadyExists, format!("{reason}; it was left unchanged"))
 }
 
 /// Whether a link with the target `old` leads to this binary, or to a file named `allot`. That file can be missing: the

@@ -109,7 +109,7 @@ fn hash(which: &Hash, io: &mut Io<'_>) -> Result<(), String> {
         Hash::Password => secret::read("Password", true, io)?,
     };
     if secret.expose_secret().is_empty() {
-        return Err("what is to be hashed is empty: write the token or password to standard input".to_owned());
+        return Err("nothing to hash: write the token or password to standard input".to_owned());
     }
     let hash = match which {
         Hash::Token => server::hash_token(&secret),

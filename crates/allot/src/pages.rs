@@ -88,9 +88,9 @@ fn write_variables(command: &Command, path: &str, page: &mut impl io::Write) -> 
         writeln!(page, ".TP\n{}\n{}", escaped(&variable), escaped(&meaning))?;
     }
     if is_client(path) {
-        writeln!(page, ".TP\nTZ\nTime zone in which times are read and shown.")?;
+        writeln!(page, ".TP\nTZ\nTime zone for reading and showing times.")?;
     }
-    writeln!(page, ".TP\nHTOOLS\nName of a program of Ganeti's htools, which allot is then instead.")
+    writeln!(page, ".TP\nHTOOLS\nName of a program of Ganeti's htools to run as.")
 }
 
 /// Environment variable of an option. Settings have it in their help text.
@@ -112,14 +112,14 @@ const OF_WHATIF: [(u8, &str); 2] =
     [(0, "There is an answer."), (2, "There is no answer: the question or the input is wrong.")];
 const OF_A_PROGRAM: [(u8, &str); 3] = [
     (0, "Success."),
-    (1, "The input or the environment is wrong, or a check says no."),
+    (1, "The input or the environment is invalid, or a check failed."),
     (2, "The command line is wrong, or the result is incomplete."),
 ];
 const OF_A_CLIENT: [(u8, &str); 4] = [
     (0, "Success."),
-    (1, "The service refused, or something is not as it should be."),
+    (1, "The service refused the request, or a check found a problem."),
     (2, "The command line is wrong."),
-    (3, "The service cannot be reached, or its answer was lost or is invalid."),
+    (3, "The service cannot be reached, or its response was lost or is invalid."),
 ];
 const OF_OTHERS: [(u8, &str); 3] =
     [(0, "Success."), (1, "Failure."), (2, "The command line or the configuration is wrong.")];

@@ -42,7 +42,7 @@ pub enum ErrorKind {
     },
     /// Placement's 409 `placement.concurrent_update`: the object has a newer generation. Read it again,
     /// decide again, and send the new generation.
-    #[error("somebody else changed it meanwhile (409 placement.concurrent_update){}", quoted(.0))]
+    #[error("another client changed it (409 placement.concurrent_update){}", quoted(.0))]
     GenerationConflict(String),
     /// Placement's 409 `placement.inventory.inuse`: servers use some of the inventory that would be removed.
     #[error("it is in use (409 placement.inventory.inuse){}", quoted(.0))]

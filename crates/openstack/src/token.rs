@@ -56,7 +56,7 @@ pub enum TokenError {
     #[error("{0}")]
     Form(String),
     /// A date is missing or invalid.
-    #[error("{field} is no date: {value:?}")]
+    #[error("invalid date in {field}: {value:?}")]
     Date { field: &'static str, value: String },
 }
 

@@ -22,7 +22,7 @@ pub enum ConfigError {
     /// No method is enabled, so every request would be rejected.
     #[error("auth: name at least one of none, tokens, basic, local-keystone, keystone")]
     NoMethod,
-    #[error("auth: keystone needs the section keystone of the settings: keystone.auth_url and others")]
+    #[error("auth: keystone needs the settings of the section keystone, such as keystone.auth_url")]
     KeystoneNotNamed,
     #[error(
         "auth: keystone and local-keystone cannot be combined, because their logins can't be told apart: choose one of them"

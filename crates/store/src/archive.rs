@@ -51,7 +51,7 @@ pub enum ImportError {
     #[error("it is not empty")]
     NotEmpty,
     /// The archive's records contradict each other.
-    #[error("what is to be taken in is refused: {0}")]
+    #[error("cannot import the archive: {0}")]
     Refused(CommitError),
     #[error(transparent)]
     Store(#[from] StoreError),

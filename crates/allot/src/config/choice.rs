@@ -164,7 +164,7 @@ fn auth(text: &str) -> Result<AuthChoice, String> {
         "local-keystone" => Ok(AuthChoice::LocalKeystone(path.into())),
         // Name of `local-keystone` until November 2026.
         "keystone" => Err(format!(
-            "keystone is the Keystone of a cloud, and has no file; for users of a file write local-keystone:{path}"
+            "keystone is the Keystone of a cloud, and takes no file; for users in a file write local-keystone:{path}"
         )),
         _ => Err(wrong().to_owned()),
     }

@@ -83,7 +83,7 @@ impl Notation<Scoped<Decimal>> for Parts {
     fn parse(text: &str) -> Result<Scoped<Decimal>, String> {
         let read = <Scoped<Decimal> as Value>::parse(text)?;
         if read.values().any(|part| *part > Decimal::ONE) {
-            return Err("write a part of the price, from 0 to 1".to_owned());
+            return Err("write a fraction of the price, from 0 to 1".to_owned());
         }
         Ok(read)
     }
@@ -101,7 +101,7 @@ impl Notation<Option<SignedDuration>> for Forever {
         if text.is_empty() || text == "forever" || text == "0" {
             return Ok(None);
         }
-        let wrong = || "write a duration, as 30d or 12h, or forever".to_owned();
+        let wrong = || "write a duration such as 30d or 12h, or forever".to_owned();
         let kept = crate::duration::parse(text).ok_or_else(wrong)?;
         Ok(Some(kept).filter(SignedDuration::is_positive))
     }
@@ -341,7 +341,7 @@ const CLUSTER_KINDS: [(&str, &str); 3] = [("file", "--text-data"), ("rapi", "--m
 impl Notation<BTreeMap<String, String>> for Clusters {
     fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
         let wrong =
-            "write NAME=file:PATH, NAME=rapi:ADDRESS or NAME=luxi:SOCKET, as prod=rapi:gnt.example.org";
+            "write NAME=file:PATH, NAME=rapi:ADDRESS or NAME=luxi:SOCKET, such as prod=rapi:gnt.example.org";
         let mut clusters = BTreeMap::new();
         for cluster in items(text) {
             let (name, source) = cluster.split_once('=').ok_or(wrong)?;
@@ -353,7 +353,7 @@ impl Notation<BTreeMap<String, String>> for Clusters {
             }
             let name = name.trim();
             if name.is_empty() || clusters.insert(name.to_owned(), format!("{option}={place}")).is_some() {
-                return Err(format!("a cluster needs a name of its own, and {name:?} is none"));
+                return Err(format!("a cluster needs a unique name: {name:?} is empty or a duplicate"));
             }
         }
         Ok(clusters)

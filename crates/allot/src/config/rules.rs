@@ -64,7 +64,7 @@ impl Item for Hint {}
 impl Value for Hint {
     fn parse(text: &str) -> Result<Self, String> {
         let all = || Self::ALL.map(Self::name).join(", ");
-        Self::from_name(text).ok_or_else(|| format!("there is no hint {text}; there are {}", all()))
+        Self::from_name(text).ok_or_else(|| format!("unknown hint {text}; the hints are {}", all()))
     }
 
     fn show(&self) -> String {
@@ -102,7 +102,7 @@ impl Item for Filter {}
 impl Value for Filter {
     fn parse(text: &str) -> Result<Self, String> {
         let all = || Self::ALL.iter().map(|filter| filter.name()).collect::<Vec<_>>().join(", ");
-        Self::from_name(text).ok_or_else(|| format!("there is no filter {text}; there are {}", all()))
+        Self::from_name(text).ok_or_else(|| format!("unknown filter {text}; the filters are {}", all()))
     }
 
     fn show(&self) -> String {
@@ -115,14 +115,14 @@ impl Value for Vec<Class> {
     fn parse(text: &str) -> Result<Self, String> {
         let mut classes: Self = Vec::new();
         for class in items(text) {
-            let wrong = "write NAME=DURATION or NAME=DURATION:stop, as batch=10m:stop,spot=30s";
+            let wrong = "write NAME=DURATION or NAME=DURATION:stop, such as batch=10m:stop,spot=30s";
             let (name, rest) = class.split_once('=').ok_or(wrong)?;
             let (notice, end_state) = rest.split_once(':').unwrap_or((rest, EndState::Delete.name()));
             let end_state = EndState::from_name(end_state.trim()).ok_or(wrong)?;
             let class = Class::new(name.trim(), Value::parse(notice.trim())?, end_state);
             let class = class.map_err(|error: ClassError| error.to_string())?;
             if classes.iter().any(|known| known.name() == class.name()) {
-                return Err(format!("the class {} is there twice", class.name()));
+                return Err(format!("duplicate class {}", class.name()));
             }
             classes.push(class);
         }
@@ -143,7 +143,7 @@ impl Value for Vec<Class> {
 /// Filters are separated by commas, which expressions also contain. An expression ends where its JSON ends.
 impl Value for Vec<CustomFilter> {
     fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || "write NAME=EXPRESSION, as LiveHosts=[\"==\", \"$stage\", \"live\"]".to_owned();
+        let wrong = || "write NAME=EXPRESSION, such as LiveHosts=[\"==\", \"$stage\", \"live\"]".to_owned();
         let mut filters = Self::new();
         let mut rest = text.trim();
         while !rest.is_empty() {
@@ -157,7 +157,7 @@ impl Value for Vec<CustomFilter> {
             let name = name.trim();
             let taken = filters.iter().any(|filter| *filter.name == *name);
             if name.is_empty() || taken || Filter::from_name(name).is_some() {
-                return Err(format!("a filter needs a name of its own, and {name:?} is none"));
+                return Err(format!("a filter needs a unique name: {name:?} is empty or already used"));
             }
             let requirement = api::v1::read_requirement(&document)
                 .map_err(|error| format!("{name}: {}", error.hint().unwrap_or_else(|| error.to_string())))?;
@@ -182,7 +182,7 @@ mod tests {
         let chosen = <BTreeSet<Filter>>::parse("RamFilter, AggregateCoreFilter").expect("names");
         assert_eq!(chosen, [Filter::Core, Filter::Ram].into());
         let error = <BTreeSet<Filter>>::parse("RamFilter,RetryFilter").expect_err("no filter of ours");
-        assert!(error.starts_with("there is no filter RetryFilter; there are AllHostsFilter, "), "{error}");
+        assert!(error.starts_with("unknown filter RetryFilter; the filters are AllHostsFilter, "), "{error}");
         let text = r#"Live=["==", "$stage", "live"], Big = ["and", [">=", "$vcpus", 32]]"#;
         let written = <Vec<CustomFilter>>::parse(text).expect("filters");
         assert_eq!(written.iter().map(|filter| &*filter.name).collect::<Vec<_>>(), ["Live", "Big"]);

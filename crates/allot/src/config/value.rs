@@ -111,7 +111,7 @@ impl Value for bool {
 
 impl Value for SocketAddr {
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| "write an IP address and a port, as 127.0.0.1:1234 or [::1]:1234".to_owned())
+        text.parse().map_err(|_| "write an IP address and a port, such as 127.0.0.1:1234 or [::1]:1234".to_owned())
     }
 
     fn show(&self) -> String {
@@ -183,7 +183,7 @@ impl<T: Value + Default> Value for Scoped<T> {
 
 impl Value for SignedDuration {
     fn parse(text: &str) -> Result<Self, String> {
-        duration::parse(text).ok_or_else(|| "write a duration, as 30s, 5m, 2h, 7d or 1d12h".to_owned())
+        duration::parse(text).ok_or_else(|| "write a duration such as 30s, 5m, 2h, 7d or 1d12h".to_owned())
     }
 
     fn show(&self) -> String {

@@ -69,7 +69,7 @@ pub(crate) enum DemoError {
     Serve(#[from] ServeError),
     #[error("{path}: {error}")]
     Directory { path: PathBuf, error: io::Error },
-    #[error("{database} is missing, but {file} is there: bring {database} back, or move {file} away")]
+    #[error("{database} is missing, but {file} exists: restore {database}, or move {file} away")]
     DatabaseMissing { database: PathBuf, file: PathBuf },
     #[error(transparent)]
     Database(#[from] store_sqlite::OpenError),
@@ -79,9 +79,9 @@ pub(crate) enum DemoError {
     Open(#[from] OpenError),
     #[error(transparent)]
     Fleet(#[from] StateError),
-    #[error("the past did not come about: {0}")]
+    #[error("cannot prepare the demo: {0}")]
     Service(#[from] ServiceError),
-    #[error("the past did not come about: {0}")]
+    #[error("cannot prepare the demo: {0}")]
     Scenario(String),
     #[error(transparent)]
     System(#[from] io::Error),
@@ -257,13 +257,13 @@ fn require_no_remains(directory: &Path) -> Result<(), DemoError> {
 
 fn greeting(url: &str, arguments: &Arguments, place: &Place, program: &str) -> String {
     let at = if url == "http://127.0.0.1:1234" { String::new() } else { format!(" --url {url}") };
-    let kept = if place.temporary.is_some() { "thrown away at the end" } else { "kept" };
+    let kept = if place.temporary.is_some() { "removed at the end" } else { "kept" };
     format!(
         "
 A leasing service with {hosts} simulated hosts in {RACKS} racks. Its clock runs {speed} times as fast as yours.
 
   console     {url}/  (in a browser)
-  API         {url}/v1  (on this machine, everybody is the administrator)
+  API         {url}/v1  (on this machine, every client is the administrator)
   described   {url}/openapi.json
   metrics     {url}/metrics
   database    {database} ({kept})

@@ -57,11 +57,11 @@ enum QuestionError {
     Source(#[from] SourceError),
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
-    #[error("{0:?} is no node; the path of a socket is attached: -L{0}")]
+    #[error("{0:?} isn't a node; attach the path of a socket: -L{0}")]
     SeparateSocket(String),
     #[error("{name:?} names {}", named(.what, .found))]
     Name { name: String, what: &'static str, found: Vec<String> },
-    #[error("{name} is to be removed and resized; say one of the two")]
+    #[error("{name} can't be both removed and resized")]
     RemovedAndResized { name: String },
     #[error("no change given; see allot whatif --help")]
     NoChange,

@@ -16,13 +16,13 @@ pub(super) enum SpecError {
     Size { text: String, what: &'static str, error: UnitError },
     #[error("'{text}': {what}: expected a whole number from 0 to {most}")]
     Range { text: String, what: &'static str, most: i64 },
-    #[error("'{0}' is no disk template")]
+    #[error("unknown disk template '{0}'")]
     Template(String),
-    #[error("'{0}' names no group of the cluster, or several")]
+    #[error("'{0}' doesn't name exactly one group of the cluster")]
     Group(String),
-    #[error("the cluster has {0} groups; say which one the new nodes join (@GROUP)")]
+    #[error("the cluster has {0} groups; choose one for the new nodes (@GROUP)")]
     WhichGroup(usize),
-    #[error("the policy allows no disk template for such instances; say which to use (--disk-template)")]
+    #[error("the policy allows no disk template for such instances; choose one (--disk-template)")]
     NoTemplate,
 }
 

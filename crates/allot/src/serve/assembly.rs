@@ -117,7 +117,7 @@ impl Assembly {
             let names = self.machines.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(" ");
             let more = self.machines.len().saturating_sub(SHOWN);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            tracing::info!("no host can be leased yet; `allot host create NAME` takes one on: {names}{more}");
+            tracing::info!("no host can be leased yet; `allot host create NAME` adds one: {names}{more}");
         }
     }
 

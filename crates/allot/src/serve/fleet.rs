@@ -185,7 +185,7 @@ fn preemptible_patterns(configuration: &Configuration, mistakes: &mut Vec<String
     }
     if projects.len() > MOST_PATTERNS {
         mistakes.push(format!(
-            "preemptible.projects: has {} patterns: with the fence allot-filter there may be {MOST_PATTERNS}",
+            "preemptible.projects: has {} patterns: the fence allot-filter allows at most {MOST_PATTERNS}",
             projects.len()
         ));
     }
@@ -208,7 +208,7 @@ fn preemptible_tenants(configuration: &Configuration, mistakes: &mut Vec<String>
     }
     if projects.len() > MOST_TENANTS {
         mistakes.push(format!(
-            "preemptible.projects: has {} projects: with the fence tenant there may be {MOST_TENANTS}",
+            "preemptible.projects: has {} projects: the fence tenant allows at most {MOST_TENANTS}",
             projects.len()
         ));
     }

@@ -99,7 +99,7 @@ fn usage_is_of_everyone_and_not_of_the_user_that_logs_in() {
     assert_eq!(by("ann", "lease create seen --hosts 1 --for 1h --wait", &service).status, 0);
     assert!(said("ada", "usage --by user", &service).contains("ann"));
     assert!(said("ada", "usage --by user --of-user ann", &service).contains("ann"));
-    assert!(said("ada", "usage --by user --of-user rea", &service).contains("Nothing was reserved"));
+    assert!(said("ada", "usage --by user --of-user rea", &service).contains("No reservations or usage"));
 }
 
 #[test]

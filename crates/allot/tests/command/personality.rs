@@ -110,7 +110,7 @@ fn install_links_renews_only_links_to_allot() {
     assert_eq!(ran.status, 1);
     for (name, target) in foreign {
         assert_eq!(fs::read_link(at(name)).expect("a link").to_str(), Some(target));
-        let error = format!("{}: is a link to {target}; it was left alone", at(name).display());
+        let error = format!("{}: is a link to {target}; it was left unchanged", at(name).display());
         assert!(ran.err.contains(&error), "{}", ran.err);
     }
     for name in ["hinfo", "hroller", "hscan", "hspace", "hsqueeze"] {

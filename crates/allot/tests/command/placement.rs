@@ -144,7 +144,7 @@ fn what_has_no_answer_says_why_and_nothing_of_the_machine() {
         ("whatif", json!({"text": UNBALANCED}), 400, "no change given; see allot whatif --help"),
         ("balance", json!({"text": "nonsense"}), 400, "failed to load data, aborting: "),
         ("balance", json!({"text": UNBALANCED, "group": "h"}), 400, "Node group h not found."),
-        ("drain", json!({"text": UNBALANCED, "nodes": ["/etc/passwd"]}), 400, "\"/etc/passwd\" is no node"),
+        ("drain", json!({"text": UNBALANCED, "nodes": ["/etc/passwd"]}), 400, "\"/etc/passwd\" isn't a node"),
         (
             "fit",
             json!({"cluster": "gone", "shape": "1g,1g,1"}),

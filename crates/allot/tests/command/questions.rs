@@ -413,11 +413,11 @@ fn mistakes_are_told_apart_from_a_no() {
             &["whatif", "-t", &path, "--resize", "web:mem=1g", "--remove-instance", "web"],
             "removed and resized",
         ),
-        (&["whatif", "-t", &path, "--add-nodes", "1,1g,1g,1@h"], "'h' names no group"),
+        (&["whatif", "-t", &path, "--add-nodes", "1,1g,1g,1@h"], "'h' doesn't name exactly one group"),
         (&["fit", "-t", &path, "1g,1g"], "DISK,RAM,CPUS"),
         (&["fit", "-t", &path, "1g,1x,1"], "Unknown unit 'x'"),
-        (&["fit", "-t", &path, "1g,1g,1", "-G", "h"], "'h' names no group"),
-        (&["fit", "-t", &path, "1g,1g,1", "--disk-template", "tape"], "'tape' is no disk template"),
+        (&["fit", "-t", &path, "1g,1g,1", "-G", "h"], "'h' doesn't name exactly one group"),
+        (&["fit", "-t", &path, "1g,1g,1", "--disk-template", "tape"], "unknown disk template 'tape'"),
     ] {
         let ran = allot(arguments);
         assert_eq!((ran.status, ran.out.as_str()), (2, ""), "{arguments:?}: {}", ran.err);

@@ -18,7 +18,7 @@ pub enum Violation {
         at: Timestamp,
     },
     /// A guest of another owner, which the service must not touch, was stopped or deleted.
-    #[error("at {at}, guest {guest} on host {host} was stopped or deleted; it is somebody else's")]
+    #[error("at {at}, guest {guest} on host {host} was stopped or deleted; it belongs to another owner")]
     TouchedForeignGuest { host: HostId, guest: GuestId, at: Timestamp },
     /// A host was handed over with another owner's guest on it.
     #[error("at {at}, host {host} was handed over with foreign guest {guest} on it")]

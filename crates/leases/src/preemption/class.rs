@@ -47,7 +47,7 @@ pub enum ClassError {
     )]
     Name,
     /// Negative notice.
-    #[error("the notice of a class of preemptible instances is no negative time")]
+    #[error("the notice of a class of preemptible instances can't be negative")]
     Notice,
 }
 

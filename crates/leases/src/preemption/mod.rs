@@ -106,7 +106,7 @@ impl FromStr for Mark {
 
 /// Error for an unknown name of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("what may mark an instance as preemptible is hint, flavor, image or volume")]
+#[error("marks of preemptible instances are hint, flavor, image and volume")]
 pub struct UnknownMark;
 
 /// Each mark in a request, with its value: preemptible or not.

@@ -21,7 +21,7 @@ pub enum Violation {
     #[error("step {0} is not a move of a guest from a node that is cleared")]
     NoMove(usize),
     /// The node receives no guests, or not this one.
-    #[error("step {0} leads to a node that may not receive the guest")]
+    #[error("step {0} leads to a node that can't receive the guest")]
     Forbidden(usize),
     /// The node lacks capacity in this dimension.
     #[error("step {step} leads to a node without room in dimension {dimension}")]
@@ -36,7 +36,7 @@ pub enum Violation {
     #[error("node {} is not empty after the last step", .0.0)]
     NotEmpty(NodeId),
     /// The stated cost isn't the sum of the moves, waits and surcharges.
-    #[error("the plan does not cost what it says")]
+    #[error("the cost of the plan differs from its stated cost")]
     Cost,
     /// The bound is higher than the cost.
     #[error("the lower bound is above the cost")]

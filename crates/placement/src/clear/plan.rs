@@ -146,6 +146,6 @@ pub enum Malformed {
     #[error("node {}, which must stay redundant, is unknown", .0.0)]
     UnknownMember(NodeId),
     /// The redundancy rule names no dimension, or one that doesn't exist.
-    #[error("redundancy is asked for in no dimension, or in one that nodes do not have")]
+    #[error("redundancy is requested in no dimension, or in a dimension that nodes lack")]
     RedundantDimensions,
 }

@@ -22,7 +22,7 @@ pub enum Violation {
     #[error("instance {0:?} is not taken to safety")]
     Stranded(InstanceIdx),
     /// A node receives more than its capacity.
-    #[error("node {0:?} has no room for what it receives")]
+    #[error("node {0:?} has no room for the instances that it receives")]
     NoRoom(NodeIdx),
 }
 

@@ -50,14 +50,14 @@ pub(super) enum TransportUrlError {
     Scheme,
     #[error("the transport URL names no host")]
     NoHost,
-    #[error("the transport URL has a port that is no number from 1 to 65535")]
+    #[error("invalid transport URL: the port must be a number from 1 to 65535")]
     Port,
     #[error(
         "the transport URL names a user without a password: write USER:PASSWORD@HOST, with %40 for @ and %3A for :"
     )]
     NoPassword,
     /// Percent-decoding a part gives invalid UTF-8.
-    #[error("a part of the transport URL is no UTF-8 after %.. in it was decoded")]
+    #[error("invalid transport URL: percent-decoded text is not UTF-8")]
     NoText,
     /// The virtual host's name is longer than AMQP allows.
     #[error("the transport URL names a virtual host of more than {LONGEST_NAME} bytes")]

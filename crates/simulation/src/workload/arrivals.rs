@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_an_arrival_is_said() {
         let said = |text: &str| Arrivals::from_csv(text, 1).expect_err("wrong").to_string();
-        let text = "line 3: the memory is 'much', which is no amount of GiB";
+        let text = "line 3: the memory isn't an amount of GiB: 'much'";
         assert_eq!(said(&CSV.replace("0.75", "much")), text);
         assert_eq!(said("heading\n1,2\n"), "line 2: 2 fields instead of 6");
         let text = "line 2: the number of CPUs is 0, and has to be between 1 and 1024";

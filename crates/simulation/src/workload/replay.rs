@@ -80,7 +80,7 @@ pub enum ReplayError {
     #[error("a job cannot be asked for: {0}")]
     Requirement(#[from] RequirementError),
     /// More than `MOST_AT_ONCE` events happened within a second.
-    #[error("at {0} so much happens that time does not get on")]
+    #[error("at {0}, too many events happen at the same time")]
     Stuck(Timestamp),
     /// The store no longer has all changes since the last look.
     #[error("more has changed than the store remembers")]

@@ -65,10 +65,10 @@ pub enum Wrong {
     #[error("{found} fields instead of {expected}")]
     Fields { expected: usize, found: usize },
     /// A field isn't a whole number.
-    #[error("{field} is '{value}', which is no whole number")]
+    #[error("{field} isn't a whole number: '{value}'")]
     NoNumber { field: Field, value: String },
     /// A field isn't an amount of GiB.
-    #[error("{field} is '{value}', which is no amount of GiB")]
+    #[error("{field} isn't an amount of GiB: '{value}'")]
     NoAmount { field: Field, value: String },
     /// A number is out of range.
     #[error("{field} is {value}, and has to be between {least} and {most}")]
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(said(Trace::from_lwf("\n0 1 2\n")), "line 2: 3 fields instead of 10");
         assert_eq!(said(Trace::from_swf(LWF)), "line 1: 10 fields instead of 18");
         let no_number = LWF.replace("9157 9157", "9157 soon");
-        let text = "line 2: the start is 'soon', which is no whole number";
+        let text = "line 2: the start isn't a whole number: 'soon'";
         assert_eq!(said(Trace::from_lwf(&no_number)), text);
         let nobody = LWF.replace(" 44 ", " 0 ");
         let text = "line 1: the number of nodes is 0, and has to be between 1 and 1000000";

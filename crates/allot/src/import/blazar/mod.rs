@@ -78,28 +78,27 @@ pub(super) enum BlazarError {
     #[error("openstack: {0}")]
     Assembly(#[from] AssemblyError),
     #[error(
-        "the settings need fleet = \"openstack\" and a section [openstack]; `allot import blazar-conf` makes them"
+        "the settings need fleet = \"openstack\" and a section [openstack]; `allot import blazar-conf` generates them"
     )]
     NoCloud,
     #[error(
-        "openstack.fence has to be blazar-filter or allot-filter: the aggregates of Blazar's leases are not what other \
-         fences go by"
+        "openstack.fence must be blazar-filter or allot-filter: other fences don't use the aggregates of Blazar's leases"
     )]
     OtherFence,
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    #[error("the cloud cannot be asked: {0}")]
+    #[error("cannot query the cloud: {0}")]
     Fleet(#[from] FleetError),
-    #[error("nothing was changed: {0}")]
+    #[error("no changes were made: {0}")]
     Refused(String),
     #[error(
-        "nothing was changed: Blazar at {url} still answers; stop blazar-manager, not its API, and try again. Whatever \
-         was changed since FILE was written is lost, so close its API to others before FILE is read"
+        "no changes were made: Blazar at {url} still responds; stop blazar-manager, not its API, and try again. Changes \
+         made since FILE was written are lost, so block other clients of its API before reading FILE"
     )]
     Running { url: String },
     #[error(
-        "nothing was changed: it cannot be told whether Blazar's manager still runs, since its API at {url} does not \
-         answer ({reason}); start the API alone, or say --manager-stopped if you know it"
+        "no changes were made: cannot tell whether Blazar's manager still runs, since its API at {url} doesn't \
+         respond ({reason}); start the API alone, or use --manager-stopped if you are sure"
     )]
     Unclear { url: String, reason: String },
     #[error("cannot run: {0}")]
@@ -169,7 +168,7 @@ async fn read(arguments: BlazarArguments) -> Result<Told, BlazarError> {
     let mut text = counts(&saved, &records) + &left_out(&records);
     let _ = writeln!(
         text,
-        "Written into {file}. Nothing was changed: `allot import blazar {file}` compares it with the cloud."
+        "Written to {file}. No changes were made: `allot import blazar {file}` compares it with the cloud."
     );
     Ok(Told { text, well: records.left_out.is_empty() })
 }
@@ -194,11 +193,11 @@ impl Step {
             [self.contradiction().await, database].into_iter().filter_map(Result::err).collect();
         let mut text = counts(&self.saved, &self.records);
         text += &(left_out(&self.records) + &differences(&traces) + &self.due());
-        text += &listed("In the way", &in_the_way);
+        text += &listed("Obstacles", &in_the_way);
         let well = in_the_way.is_empty() && traces.differences.is_empty() && self.records.left_out.is_empty();
-        text += "Nothing was changed.";
+        text += "No changes were made.";
         if well {
-            text += " Stop blazar-manager, and take over with --take-over.";
+            text += " Stop blazar-manager, and import with --take-over.";
         }
         text.push('\n');
         Ok(Told { text, well })
@@ -208,7 +207,7 @@ impl Step {
         if !self.records.left_out.is_empty() && !arguments.leave_out {
             let text = left_out(&self.records);
             return Err(BlazarError::Refused(format!(
-                "not everything can be taken over; say --leave-out to go on without:\n{text}"
+                "some records can't be imported; continue without them with --leave-out:\n{text}"
             )));
         }
         self.refuse_running(&arguments).await?;
@@ -224,8 +223,8 @@ impl Step {
         let mut text = counts(&self.saved, &self.records) + &self.due();
         let _ = writeln!(
             text,
-            "Taken over into {to}. Start `allot serve`, and have the catalog's endpoint lead to it. Until then, and until \
-             a lease starts, ends or is changed, `allot import blazar {file} --undo` makes it all Blazar's again.",
+            "Imported into {to}. Start `allot serve`, and change the catalog's endpoint to it. Until then, and until \
+             a lease starts, ends or is changed, `allot import blazar {file} --undo` gives everything back to Blazar.",
             file = arguments.file.display()
         );
         Ok(Told { text, well: true })
@@ -236,14 +235,14 @@ impl Step {
         let traces = self.traces().await?;
         if !traces.differences.is_empty() {
             return Err(BlazarError::Refused(format!(
-                "Blazar would not find its leases as it left them.\n{}",
+                "Blazar wouldn't find its leases as it left them.\n{}",
                 differences(&traces)
             )));
         }
         self.fleet.give_back(&traces).await?;
         let database = database::name(&self.configuration.database);
         let text = format!(
-            "The aggregates are Blazar's again; start blazar-manager. {database} still has what was taken over: remove it.\n"
+            "The aggregates are Blazar's again; start blazar-manager. {database} still has the imported records: remove it.\n"
         );
         Ok(Told { text, well: true })
     }
@@ -283,17 +282,17 @@ impl Step {
             let what = if undone.kind == EventKind::StartLease { "start" } else { "end" };
             format!("{what} of lease {} ({}), at {}", undone.lease, Quoted(&undone.name), undone.at)
         });
-        listed("Due, and done when `allot serve` starts", &due.collect::<Vec<_>>())
+        listed("Due when `allot serve` starts", &due.collect::<Vec<_>>())
     }
 }
 
 fn differences(traces: &BlazarTraces) -> String {
-    listed("The cloud is not as Blazar has it", &traces.differences)
+    listed("The cloud differs from Blazar's records", &traces.differences)
 }
 
 fn left_out(records: &Records) -> String {
     let entries = records.left_out.iter().map(|left| format!("{}: {}", left.what, left.why));
-    listed("Cannot be taken over", &entries.collect::<Vec<_>>())
+    listed("Cannot be imported", &entries.collect::<Vec<_>>())
 }
 
 /// A heading with at most `SHOWN` entries below it. Empty if there are no entries.
@@ -346,9 +345,9 @@ mod tests {
     #[test]
     fn lists_are_short_and_each_entry_is_one_line() {
         let entries: Vec<String> = (0..60).map(|number| format!("lease {number} (a\nb\u{202e})")).collect();
-        let text = listed("Cannot be taken over", &entries);
+        let text = listed("Cannot be imported", &entries);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!((lines.len(), lines[0], lines[51]), (52, "Cannot be taken over:", "  and 10 more"));
+        assert_eq!((lines.len(), lines[0], lines[51]), (52, "Cannot be imported:", "  and 10 more"));
         assert_eq!(lines[1], "  lease 0 (a\\u{a}b\\u{202e})");
     }
 }

@@ -195,7 +195,7 @@ impl Records {
         of_others
             .map(|ip| {
                 format!(
-                    "somebody has the floating IP {} of no lease that was read: delete it, or the lease",
+                    "the floating IP {} is in use, but not by a lease that was read: delete it, or the lease",
                     ip.address
                 )
             })
@@ -267,7 +267,7 @@ fn number(value: &Value) -> Option<HostId> {
 
 fn read_host(value: &Value, read_at: Timestamp) -> Result<HostRecord, String> {
     let read = BlazarHost::deserialize(value).map_err(|error| error.to_string())?;
-    let id = number(&read.id).ok_or("its identifier is no number")?;
+    let id = number(&read.id).ok_or("its ID isn't a number")?;
     let mut host = Host::new(id, &read.hypervisor_hostname, read.vcpus, read.memory_mb, read.local_gb);
     host.service_name = read.service_name.unwrap_or(read.hypervisor_hostname);
     host.cpu_info = read.cpu_info.map(plain).unwrap_or_default();
@@ -318,7 +318,7 @@ fn read_lease(
     read_at: Timestamp,
 ) -> Result<LeaseRecord, String> {
     let read = BlazarLease::deserialize(value).map_err(|error| error.to_string())?;
-    let id = lease_id(&read.id).ok_or("its identifier is no UUID")?;
+    let id = lease_id(&read.id).ok_or("its ID isn't a UUID")?;
     let status =
         LeaseStatus::from_name(&read.status).ok_or_else(|| format!("status {}", Quoted(&read.status)))?;
     if !status.stable() {
@@ -412,7 +412,7 @@ fn read_reservation(
 ) -> Result<Read, String> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let truth = |name: &str| value.get(name).and_then(Value::as_bool).unwrap_or_default();
-    let id = reservation_id(text("id")).ok_or("a reservation's identifier is no UUID")?;
+    let id = reservation_id(text("id")).ok_or("a reservation's ID isn't a UUID")?;
     let status = ReservationStatus::from_name(text("status"))
         .ok_or_else(|| format!("a reservation has the status {}", Quoted(text("status"))))?;
     let (terms, wording) = read_terms(value).map_err(|why| format!("reservation {id}: {why}"))?;

@@ -42,7 +42,7 @@ pub(super) struct Saved {
 pub(in crate::import) enum SavedError {
     #[error(transparent)]
     Blazar(#[from] ClientError),
-    #[error("{url} is no Blazar: its leases have a field of Allot's own")]
+    #[error("{url} isn't a Blazar: its leases have a field of Allot")]
     Ours { url: String },
     #[error(
         "Blazar at {url} cannot answer ({message}); start blazar-manager, since its API asks the manager for everything, \
@@ -55,7 +55,7 @@ pub(in crate::import) enum SavedError {
         "leases were changed each time while they were read; close Blazar's API to others, and try again"
     )]
     Restless,
-    #[error("{path} is there already; remove it, or name another file")]
+    #[error("{path} already exists; remove it, or name another file")]
     Exists { path: PathBuf },
     #[error("cannot write {path}: {error}")]
     Unwritable { path: PathBuf, error: io::Error },

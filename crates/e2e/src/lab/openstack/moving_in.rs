@@ -44,18 +44,18 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
             "{said}"
         );
         let said = import.allot(&["--config", &import.settings()])?;
-        ensure!(said.contains("Nothing was changed. Stop blazar-manager"), "{said}");
+        ensure!(said.contains("No changes were made. Stop blazar-manager"), "{said}");
         Ok(())
     });
     cases.check("nothing is taken over while Blazar's manager runs", || {
-        import.refused(&["--take-over"], "still answers")?;
+        import.refused(&["--take-over"], "still responds")?;
         import.is_as(&before)
     });
     lab.tell("Blazar's manager is stopped");
     lab.stop("blazar-manager")?;
     cases.check("it is taken over without touching a server, and can be undone", || {
         let said = import.allot(&["--config", &import.settings(), "--take-over"])?;
-        ensure!(said.contains("Taken over into"), "{said}");
+        ensure!(said.contains("Imported into"), "{said}");
         let after = import.sight()?;
         ensure!(after.servers == before.servers && after.addresses == before.addresses, "{after:#?}");
         ensure!(after.aggregates_of_blazar() == before.aggregates, "{after:#?}");
@@ -66,7 +66,7 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
     });
     cases.check("if it cannot be told whether the manager runs, the operator has to say so", || {
         lab.stop("blazar-api")?;
-        import.refused(&["--take-over"], "it cannot be told")?;
+        import.refused(&["--take-over"], "cannot tell")?;
         import.allot(&["--config", &import.settings(), "--take-over", "--manager-stopped"]).map(drop)
     });
     lab.tell("allot serve");

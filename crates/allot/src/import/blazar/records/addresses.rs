@@ -35,7 +35,7 @@ struct BlazarAddress {
 pub(in crate::import::blazar) fn read(value: &Value, read_at: Timestamp) -> Result<FloatingIpRecord, String> {
     let read = BlazarAddress::deserialize(value).map_err(|error| error.to_string())?;
     let floating_ip = FloatingIp {
-        id: floating_ip_id(&read.id).ok_or("its identifier is no UUID")?,
+        id: floating_ip_id(&read.id).ok_or("its ID isn't a UUID")?,
         network: NetworkId(read.floating_network_id),
         address: read.floating_ip_address,
         reservable: read.reservable.unwrap_or(true),

@@ -9,8 +9,8 @@ use leases::text::Quoted;
 
 /// Parses a timestamp of Blazar's, which is always in UTC.
 pub(super) fn instant(text: &str) -> Result<Timestamp, String> {
-    let civil = DateTime::from_str(text).map_err(|_| format!("{} is no date", Quoted(text)))?;
-    let zoned = civil.to_zoned(TimeZone::UTC).map_err(|_| format!("{} is no date", Quoted(text)))?;
+    let civil = DateTime::from_str(text).map_err(|_| format!("invalid date {}", Quoted(text)))?;
+    let zoned = civil.to_zoned(TimeZone::UTC).map_err(|_| format!("invalid date {}", Quoted(text)))?;
     Ok(zoned.timestamp())
 }
 
