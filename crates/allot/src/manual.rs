@@ -32,7 +32,7 @@ enum What {
     /// Hash a token or a password, typed or from standard input
     #[command(subcommand)]
     Hash(Hash),
-    /// Create links to this binary under the names of Ganeti's programs
+    /// Link the names of Ganeti's programs to this binary
     InstallLinks(Links),
 }
 

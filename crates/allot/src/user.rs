@@ -203,7 +203,9 @@ fn edit(
     let Edit { users, done, generated } = change(&before, io)?;
     // Another command can change the file while a password is typed.
     if fs::read_to_string(path).ok() != text {
-        return Err(format!("{} was changed by another process; run the command again", path.display()).into());
+        return Err(
+            format!("{} was changed by another process; run the command again", path.display()).into()
+        );
     }
     write(path, users.text()).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     if let Some(password) = generated {

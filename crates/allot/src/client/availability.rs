@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// Requirements on hosts: 'rack=r1 and vcpus>=16'
     #[arg(long = "where", value_name = "EXPRESSION", conflicts_with_all = ["flavor", "network"])]
     requirement: Option<String>,
-    /// Capacity for instances of this flavor instead of whole hosts
+    /// Capacity for instances of this flavor, instead of whole hosts
     #[arg(long, value_name = "ID", conflicts_with_all = ["vcpus", "network"])]
     flavor: Option<String>,
     /// Capacity for instances with this many virtual CPUs

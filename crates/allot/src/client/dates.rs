@@ -267,9 +267,7 @@ pub(crate) fn oddity(text: &str, taken: Timestamp, now: Timestamp, zone: &TimeZo
     let local = local.strftime("%Y-%m-%d %H:%M");
     match offset {
         AmbiguousOffset::Unambiguous { .. } => None,
-        AmbiguousOffset::Gap { .. } => {
-            Some(format!("clocks skip {local} that day; using {taken}"))
-        }
+        AmbiguousOffset::Gap { .. } => Some(format!("clocks skip {local} that day; using {taken}")),
         AmbiguousOffset::Fold { .. } => Some(format!(
             "clocks show {local} twice that day; using the first, {taken}; for the second, write the offset"
         )),
@@ -296,12 +294,14 @@ pub(crate) fn end_of_same_length(
 /// Parses a duration of whole minutes, which is the service's resolution.
 pub(crate) fn duration(text: &str) -> Result<SignedDuration, ClientError> {
     let read = crate::duration::parse(text).or_else(|| as_the_service(text));
-    read.filter(|duration| duration.as_nanos() % SignedDuration::from_mins(1).as_nanos() == 0).ok_or_else(|| {
-        ClientError::Usage(format!(
-            "invalid duration {text:?}: write whole minutes, hours, days or weeks, such as 90m, 2h, 3d, \
+    read.filter(|duration| duration.as_nanos() % SignedDuration::from_mins(1).as_nanos() == 0).ok_or_else(
+        || {
+            ClientError::Usage(format!(
+                "invalid duration {text:?}: write whole minutes, hours, days or weeks, such as 90m, 2h, 3d, \
              1d12h, 1w, P1DT12H"
-        ))
-    })
+            ))
+        },
+    )
 }
 
 /// Parses a duration like the service does: `P1DT4H`, `1d 4h`. A day has 24 hours. Months are rejected, since

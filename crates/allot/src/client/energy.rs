@@ -18,7 +18,7 @@ pub(crate) enum Command {
     Plan(Plan),
     /// Show the energy saved and used
     Report(Report),
-    /// List hosts that are off, and boot times
+    /// List hosts with their power state and boot time
     Hosts,
 }
 

@@ -36,7 +36,9 @@ pub(crate) enum ClientError {
     #[error("no response from the service at {url}: {reason}")]
     Silent { url: String, reason: String },
     /// The response was lost, so the outcome is unknown.
-    #[error("the response of the service at {url} was lost; check whether the request was carried out: {reason}")]
+    #[error(
+        "the response of the service at {url} was lost; check whether the request was carried out: {reason}"
+    )]
     Lost { url: String, reason: String },
     /// The response isn't from a leasing service.
     #[error("invalid response from {url}: {reason}")]

@@ -111,8 +111,8 @@ fn body(arguments: &Create) -> FlavorCreate {
 pub(super) fn table(found: &[Value]) -> Table {
     let columns =
         [word("ID").key(), word("NAME").hide(1), word("VCPUS"), word("MEMORY"), word("DISK").hide(2)];
-    let mut table =
-        Table::new(columns).or("There are no flavors. Administrators create them with `allot flavor create`.");
+    let mut table = Table::new(columns)
+        .or("There are no flavors. Administrators create them with `allot flavor create`.");
     for flavor in found {
         table.add_row([
             plain(&flavor["id"]),

@@ -51,7 +51,7 @@ pub(crate) struct Create {
     /// Capability of hosts that don't have their own value; can be repeated
     #[arg(long = "spec", value_name = "NAME=VALUE", value_parser = name_value)]
     specs: Vec<(String, String)>,
-    /// Action for instances at the end of leases of its hosts that don't choose one
+    /// Default end action for leases of its hosts
     #[arg(long, value_name = "ACTION")]
     end_action: Option<EndAction>,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Update {
     /// Capability to remove; can be repeated
     #[arg(long, value_name = "NAME")]
     unset: Vec<String>,
-    /// Action for instances at the end of leases of its hosts that don't choose one
+    /// Default end action for leases of its hosts
     #[arg(long, value_name = "ACTION", conflicts_with = "default_end_action")]
     end_action: Option<EndAction>,
     /// Reset the end action to the service's default
@@ -203,9 +203,7 @@ async fn update(arguments: Update, session: &mut Session<'_>) -> Result<(), Clie
         change.end_action = Some(arguments.end_action.map(|action| action.name().to_owned()));
     }
     if change == FreePoolChange::default() {
-        return Err(ClientError::Usage(
-            "no changes requested: use --spec, --unset or --end-action".into(),
-        ));
+        return Err(ClientError::Usage("no changes requested: use --spec, --unset or --end-action".into()));
     }
     let answer = session.connection.put(&path, &change).await?;
     print_one(&answer, session)

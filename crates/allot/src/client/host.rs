@@ -367,8 +367,8 @@ pub(super) fn table_of(hosts: &[Host]) -> Table {
         word("RESERVABLE"),
         prose("CAPABILITIES"),
     ];
-    let mut table = Table::new(columns)
-        .or("There are no hosts. `allot host create NAME` adds a machine of the fleet.");
+    let mut table =
+        Table::new(columns).or("There are no hosts. `allot host create NAME` adds a machine of the fleet.");
     for host in hosts {
         table.add_row([
             host.id.clone(),

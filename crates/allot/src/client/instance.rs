@@ -58,7 +58,7 @@ pub(crate) struct Create {
     name: String,
     #[command(flatten)]
     placing: Placing,
-    /// After preemption, start a replacement as soon as capacity allows
+    /// Start a replacement after preemption, as soon as capacity allows
     #[arg(long)]
     requeue: bool,
     /// Wait until it runs

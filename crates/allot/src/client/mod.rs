@@ -82,7 +82,7 @@ pub(crate) struct Line {
 struct Common {
     #[command(flatten)]
     output: Output,
-    /// Never prompt on the terminal, neither for an offer, a confirmation nor a password
+    /// Never prompt on the terminal; by default, it prompts for offers, confirmations and passwords
     #[arg(
         long,
         global = true,

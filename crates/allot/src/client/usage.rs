@@ -81,7 +81,7 @@ struct Sums {
         value_name = "LIST",
         default_value = "project",
         value_parser = grouping,
-        help = "Groups, separated by commas: project, user, pool, lease, lease_type, and one of hour, day, month"
+        help = "Groups: project, user, pool, lease, lease_type, and one of hour, day, month; separated by commas"
     )]
     by: String,
     /// Only for this user

@@ -111,7 +111,8 @@ impl Value for bool {
 
 impl Value for SocketAddr {
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| "write an IP address and a port, such as 127.0.0.1:1234 or [::1]:1234".to_owned())
+        text.parse()
+            .map_err(|_| "write an IP address and a port, such as 127.0.0.1:1234 or [::1]:1234".to_owned())
     }
 
     fn show(&self) -> String {

@@ -175,22 +175,22 @@ fn value_of(given: &Given, key: &str, kind: Kind) -> Result<Option<Value>, Note>
     };
     let setting = TABLE.iter().find(|setting| setting.key == key);
     let checked = setting.map_or(Ok(()), |setting| setting.check(&text));
-    checked.map(|()| Some(value)).map_err(|reason| wrong(given, format!("as {key} it will not do: {reason}")))
+    checked.map(|()| Some(value)).map_err(|reason| wrong(given, format!("invalid as {key}: {reason}")))
 }
 
 fn converted(given: &Given, kind: Kind) -> Result<Option<Value>, Note> {
     let text = plain(given)?;
     let number =
-        || text.parse::<i64>().map_err(|_| wrong(given, format!("{} is no whole number", quoted(&text))));
+        || text.parse::<i64>().map_err(|_| wrong(given, format!("{} isn't a whole number", quoted(&text))));
     let some = |text: String| Some(Value::String(text));
     Ok(match kind {
         _ if text.is_empty() => None,
         Kind::Text => some(text),
         Kind::Number => Some(Value::Integer(number()?)),
-        Kind::Minutes if number()? < 0 => return Err(wrong(given, "it is less than nothing")),
+        Kind::Minutes if number()? < 0 => return Err(wrong(given, "it is negative")),
         Kind::Minutes => some(format!("{}m", number()?)),
         Kind::Seconds if number()? == -1 => None,
-        Kind::Seconds if number()? < 0 => return Err(wrong(given, "it is less than nothing")),
+        Kind::Seconds if number()? < 0 => return Err(wrong(given, "it is negative")),
         Kind::Seconds => some(format!("{}s", number()?)),
         Kind::Switch => {
             let switch = truth(&text).ok_or_else(|| wrong(given, "write true or false"))?;
@@ -335,7 +335,7 @@ impl Translation {
                 Ok(number) => port = number,
                 Err(_) => self
                     .unusual
-                    .extend(file.given("DEFAULT", "port").map(|given| wrong(given, "it is no port"))),
+                    .extend(file.given("DEFAULT", "port").map(|given| wrong(given, "it isn't a port"))),
             }
         }
         let mut address = IpAddr::from([0, 0, 0, 0]);
@@ -396,7 +396,7 @@ impl Translation {
             self.text(
                 "keystone.secret_file",
                 options::OF_KEYSTONE,
-                "[keystone_authtoken]password is not there",
+                "[keystone_authtoken]password is missing",
             );
         }
         if !self.settings.contains_key("keystone.cache_time")
@@ -460,8 +460,7 @@ impl Translation {
         }
         let asks = enabled.iter().any(|name| name == EXTERNAL);
         if asks && !self.settings.keys().any(|key| key.starts_with("enforcement.") && key.ends_with("url")) {
-            self.unresolved
-                .push(wrong(given, format!("{EXTERNAL}; no address of the service is taken over")));
+            self.unresolved.push(wrong(given, format!("{EXTERNAL}; no URL of the service is imported")));
         }
     }
 

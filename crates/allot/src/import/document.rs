@@ -10,7 +10,7 @@ const BEGIN: &str = "<!-- options: generated, see crates/allot/src/import -->\n"
 const END: &str = "<!-- end of options -->\n";
 
 fn table() -> String {
-    let mut text = String::from("\n| section | option | what becomes of it |\n| --- | --- | --- |\n");
+    let mut text = String::from("\n| section | option | counterpart |\n| --- | --- | --- |\n");
     for known in OPTIONS {
         let name = if known.name == "*" { "all others".to_owned() } else { format!("`{}`", known.name) };
         let _ = writeln!(text, "| `[{}]` | {name} | {} |", known.section, said(known));

@@ -21,11 +21,7 @@ use crate::{client, config, shown};
 const MOST_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Parser)]
-#[command(
-    name = "allot import",
-    bin_name = "allot import",
-    about = "Import the settings and data of Blazar"
-)]
+#[command(name = "allot import", bin_name = "allot import", about = "Import the settings and data of Blazar")]
 #[command(disable_help_subcommand = true, subcommand_required = true)]
 struct Line {
     #[command(subcommand)]

@@ -80,13 +80,13 @@ pub(super) const DURATION: &str = "MaxLeaseDurationFilter";
 pub(super) const EXTERNAL: &str = "ExternalServiceFilter";
 
 const AUTH_URL: Becomes = Part("openstack.auth_url");
-const LOG: &str = "the log goes to standard error, where systemd or the container takes it";
-const BUS: &str = "no part of the service talks to another over a message bus";
+const LOG: &str = "the log goes to standard error, where systemd or the container collects it";
+const BUS: &str = "the service has no internal message bus";
 const IF_USED: &str =
     "if Blazar publishes notifications (`driver` has to be messagingv2 or messaging) or hears Nova's";
 const BUS_URL: Becomes = Part("message_bus.url_file");
 const HTTP_SERVER: &str = "see `[limits]`";
-const CATALOG: &str = "Keystone is named by its address";
+const CATALOG: &str = "Keystone is set by its URL";
 
 /// Blazar's plugins for the types of reservations that the service has.
 pub(super) const PLUGINS: [&str; 4] = [
@@ -97,7 +97,7 @@ pub(super) const PLUGINS: [&str; 4] = [
 ];
 
 pub(super) const OPTIONS: &[Known] = &[
-    known("DEFAULT", "host", Part("listen"), "a name is left out, since `listen` takes an IP address"),
+    known("DEFAULT", "host", Part("listen"), "a name is omitted, since `listen` takes an IP address"),
     known("DEFAULT", "port", Part("listen"), ""),
     known("DEFAULT", "auth_strategy", Fixed("keystone"), "see `auth` for a service without logins"),
     known("DEFAULT", "enable_v1_api", Fixed("true"), "there is always v1, and no v2"),
@@ -119,7 +119,7 @@ pub(super) const OPTIONS: &[Known] = &[
     known("DEFAULT", "keystone_client_version", Nothing, "Keystone's version 3 is spoken"),
     known("DEFAULT", "log_exchange", Nothing, "bodies of requests are never logged"),
     known("DEFAULT", "db_driver", Nothing, "leases are in a database of Allot's own: `database`"),
-    known("DEFAULT", "command", Nothing, "it is of a command of Blazar's"),
+    known("DEFAULT", "command", Nothing, "for a command of Blazar"),
     known("DEFAULT", "state_path", Nothing, "there are no such files"),
     known("DEFAULT", "debug", Part("log.level"), ""),
     known("DEFAULT", "use_json", Part("log.format"), ""),
@@ -161,21 +161,21 @@ pub(super) const OPTIONS: &[Known] = &[
         "manager",
         "plugins",
         Plugins,
-        "reservations of hosts, instances, flavors and floating IPs are always there, and no others",
+        "reservations of hosts, instances, flavors and floating IPs are always available, and no others",
     ),
     known("manager", "minutes_before_end_lease", Setting("leases.before_end_lead", Minutes), ""),
-    known("manager", "event_max_retries", Nothing, "what fails is tried again until the lease ends"),
+    known("manager", "event_max_retries", Nothing, "failed steps are retried until the lease ends"),
     known(
         "enforcement",
         "enabled_filters",
         Part("leases.max_duration"),
-        "filters of your own are not run: the service does not start until you have replaced them",
+        "custom filters aren't run: the service doesn't start until you have replaced them",
     ),
     known(
         "enforcement",
         "max_lease_duration",
         Filter("leases.max_duration", Seconds, DURATION),
-        "-1 is none; as in Blazar the filter has to be enabled",
+        "-1 means no limit; as in Blazar, the filter must be enabled",
     ),
     known(
         "enforcement",
@@ -187,7 +187,7 @@ pub(super) const OPTIONS: &[Known] = &[
         "enforcement",
         "exempt_projects",
         Filter("leases.exempt_projects", List, DURATION),
-        "unless `max_lease_duration_exempt_project_ids` is there; the option is not Blazar's",
+        "unless `max_lease_duration_exempt_project_ids` is set; the option isn't Blazar's",
     ),
     known(
         "enforcement",
@@ -199,7 +199,7 @@ pub(super) const OPTIONS: &[Known] = &[
         "enforcement",
         "external_service_base_endpoint",
         Filter("enforcement.url", Text, EXTERNAL),
-        "as in Blazar the filter has to be enabled",
+        "as in Blazar, the filter must be enabled",
     ),
     known(
         "enforcement",
@@ -231,7 +231,7 @@ pub(super) const OPTIONS: &[Known] = &[
         "services are found in the catalog by their usual types",
     ),
     known("nova", "image_prefix", Nothing, "names of images begin with `reserved_`, Blazar's default"),
-    known("nova", "project_id_key", Nothing, "the filter of blazar-nova goes by `blazar:owner`"),
+    known("nova", "project_id_key", Nothing, "the filter of blazar-nova uses `blazar:owner`"),
     known("nova", "blazar_owner", Fixed("blazar:owner"), "set the same in nova.conf"),
     known("nova", "az_aware", Fixed("true"), "aggregates of leases always have a zone"),
     known("neutron", "endpoint_type", Nothing, "`openstack.interface` is for all services"),
@@ -243,28 +243,33 @@ pub(super) const OPTIONS: &[Known] = &[
         "physical:host",
         "healing_interval",
         Setting("leases.healing_interval", Minutes),
-        "0 is all the time to come",
+        "0 means no limit",
     ),
     known("physical:host", "polling_interval", Setting("limits.observe_interval", Seconds), ""),
     known(
         "physical:host",
         "enable_polling_monitor",
         Fixed("true"),
-        "hosts are always looked at, and replaced when they fail",
+        "hosts are always monitored, and replaced when they fail",
     ),
     known(
         "physical:host",
         "enable_notification_monitor",
         Part("message_bus.nova_topics"),
-        "without it, nothing is heard",
+        "without it, the service doesn't listen",
     ),
     known(
         "physical:host",
         "notification_topics",
         Bus(Hears, "message_bus.nova_topics", List),
-        "of these, versioned notifications are understood",
+        "only versioned notifications are understood",
     ),
-    known("physical:host", "randomize_host_selection", Nothing, "hosts are chosen by what they cost others"),
+    known(
+        "physical:host",
+        "randomize_host_selection",
+        Nothing,
+        "hosts are chosen to leave the most for other leases",
+    ),
     known(
         "physical:host",
         "default_resource_properties",
@@ -275,20 +280,20 @@ pub(super) const OPTIONS: &[Known] = &[
         "physical:host",
         "display_default_resource_properties",
         Nothing,
-        "leases are shown as they were asked for; the option is Chameleon's",
+        "leases are shown as they were requested; the option is Chameleon's",
     ),
     known(
         "physical:host",
         "retry_allocation_without_defaults",
         Fixed("true"),
-        "a lease that can't be had with the default properties is tried without them; the option is Chameleon's",
+        "a lease that gets no hosts with the default properties is retried without them; the option is Chameleon's",
     ),
     known("physical:host", "enable_polling_monitor_dry_run", Nothing, "the option is Chameleon's"),
     known(
         "preemptible",
         "graceful_shutdown_time",
         Setting("leases.grace", Seconds),
-        "`preemptible.enabled` becomes true; the option is of the specification of preemptible instances, and never was in Blazar",
+        "`preemptible.enabled` becomes true; the option is from the specification of preemptible instances, and was never in Blazar",
     ),
     known(
         "keystone_authtoken",
@@ -316,14 +321,14 @@ pub(super) const OPTIONS: &[Known] = &[
         "keystone_authtoken",
         "token_cache_time",
         Setting("keystone.cache_time", Seconds),
-        "-1 is no cache",
+        "-1 means no cache",
     ),
     known("keystone_authtoken", "*", Nothing, "valid tokens are remembered in the service's memory"),
     known(
         "oslo_policy",
         "policy_file",
         Setting("policy_file", Text),
-        "in YAML; rules have Blazar's names; a relative path is of the directory that the service starts in",
+        "in YAML; rules have Blazar's names; a relative path starts at the working directory of the service",
     ),
     known("oslo_policy", "*", Nothing, "there is one policy file"),
     known("oslo_middleware", "max_request_body_size", Setting("limits.body_bytes", Number), ""),
@@ -334,9 +339,9 @@ pub(super) const OPTIONS: &[Known] = &[
         BUS_URL,
         "without messagingv2 or messaging, nothing is published",
     ),
-    known("oslo_messaging_notifications", "transport_url", BUS_URL, "before that of `[DEFAULT]`"),
+    known("oslo_messaging_notifications", "transport_url", BUS_URL, "precedes the option in `[DEFAULT]`"),
     known("oslo_messaging_notifications", "topics", Bus(Publishes, "message_bus.topics", List), ""),
-    known("oslo_messaging_notifications", "*", Nothing, "a broker that takes nothing is tried again"),
+    known("oslo_messaging_notifications", "*", Nothing, "a broker that doesn't respond is retried"),
     known("oslo_messaging_rabbit", "ssl", Bus(Either, "message_bus.tls", Switch), ""),
     known("oslo_messaging_rabbit", "ssl_ca_file", Bus(Either, "message_bus.ca_file", Text), ""),
     known(

@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     /// Nodes to empty
     #[arg(required = true, value_name = "NODE")]
     nodes: Vec<String>,
-    /// Only restart the nodes: move instances that would stop, leave mirrors and stopped instances
+    /// Plan only for a restart of the nodes: move instances that would stop, leave mirrors and stopped instances
     #[arg(long)]
     reboot: bool,
     /// Copy no disks: move only to mirrors or with shared storage

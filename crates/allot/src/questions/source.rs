@@ -16,13 +16,13 @@ use super::QuestionError;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Cluster")]
 pub(super) struct SourceArguments {
-    /// Read the cluster from a file written by `hscan` or `hbal -S`
+    /// Read the cluster from a file, as written by `hscan` or `hbal -S`
     #[arg(short = 't', long, value_name = "FILE")]
     text_data: Option<String>,
     /// Read the cluster from its remote API
     #[arg(short, long, value_name = "ADDRESS")]
     master: Option<String>,
-    /// Read the cluster from the master daemon on this node; attach the path of another socket (-L/PATH)
+    /// Read from the master daemon on this node; attach the path of another socket (-L/PATH)
     #[arg(
         short = 'L', long, value_name = "SOCKET", num_args = 0..=1, require_equals = true,
         default_missing_value = ""
@@ -37,7 +37,7 @@ pub(super) struct SourceArguments {
     /// Treat this node as offline
     #[arg(short = 'O', long, value_name = "NODE")]
     offline: Vec<String>,
-    /// Allow this many virtual CPUs per physical one, instead of the policy's ratio
+    /// Virtual CPUs to allow per physical CPU, instead of the policy's ratio
     #[arg(long, value_name = "RATIO", value_parser = positive)]
     max_cpu: Option<f64>,
     /// Keep this share of each node's disk free
@@ -53,7 +53,7 @@ pub(super) struct SourceArguments {
     /// Prefixes of tags that keep instances apart, in addition to the cluster's tags
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     exclusion_tags: Vec<String>,
-    /// Read the utilization of instances from a file
+    /// Read utilization of instances from a file
     #[arg(short = 'U', long, value_name = "FILE")]
     dynu_file: Option<String>,
     /// Assume no utilization
@@ -64,7 +64,7 @@ pub(super) struct SourceArguments {
 /// Redundancy rules for placing instances.
 #[derive(Debug, Args)]
 pub(super) struct RuleArguments {
-    /// Place instances even if some node couldn't be emptied then (as hail does)
+    /// Don't check that each node can still be emptied (as hail does)
     #[arg(long)]
     no_capacity_checks: bool,
     /// Judge redundancy group by group: a group without it only blocks itself

@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     /// Disk template of instances to count; by default the most common one that the policy allows
     #[arg(long, value_name = "TEMPLATE")]
     disk_template: Option<String>,
-    /// Maximum number of instances to count per size
+    /// Maximum count per size
     #[arg(long, value_name = "COUNT", default_value_t = 500)]
     limit: usize,
     /// Print a JSON document instead

@@ -89,8 +89,9 @@ fn report_mistakes(values: Result<Values, config::ConfigError>, io: &mut Io<'_>)
 fn unknown_variables() -> impl Iterator<Item = String> {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let unknown = config::unknown_variables(names).into_iter();
-    unknown
-        .map(|name| format!("environment variable {name} isn't a setting; `allot help serve` lists all settings"))
+    unknown.map(|name| {
+        format!("environment variable {name} isn't a setting; `allot help serve` lists all settings")
+    })
 }
 
 fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {

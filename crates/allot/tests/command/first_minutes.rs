@@ -128,7 +128,10 @@ fn a_lease_without_a_length_is_asked_for_one() {
         .env("ALLOT_URL", "http://127.0.0.1:1")
         .env("ALLOT_TOKEN", "t")
         .args(["lease", "create", "web", "--hosts", "1"]));
-    assert_eq!((secret.status, secret.err.as_str()), (2, "Error: the duration is missing: set --for or --end\n"));
+    assert_eq!(
+        (secret.status, secret.err.as_str()),
+        (2, "Error: the duration is missing: set --for or --end\n")
+    );
 }
 
 #[test]

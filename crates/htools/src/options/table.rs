@@ -137,13 +137,13 @@ static STANDARD: &[Flag] = &[
 
 /// Allotment's own options.
 static OWN: &[Flag] = &[
-    own("explain", NOTHING, &[Hail, Hbal], "say on standard error why this was decided", on!(explain)),
+    own("explain", NOTHING, &[Hail, Hbal], "explain the decision on standard error", on!(explain)),
     own("json", NOTHING, &[Hbal, Hcheck, Hroller], "print the result as JSON", on!(json)),
     own(
         "n1-initial",
         (Required("RULE"), "choices=reported,recorded"),
         &Program::ALL,
-        "which nodes fail N+1 at first: by free memory as reported (Ganeti 3.0) or as recorded (3.1); the default is \
+        "rule for nodes that fail N+1 at first: by free memory as reported (Ganeti 3.0) or as recorded (3.1); the default is \
          that of ALLOT_N1_INITIAL, or else reported",
         read!(n1_initial, values::initial_n1),
     ),
@@ -151,7 +151,7 @@ static OWN: &[Flag] = &[
         "rapi-ca",
         FILE,
         &[Hbal, Hspace, Hcheck, Hinfo, Hroller, Hscan],
-        "verify RAPI's certificate and host name, with the authorities in this PEM file",
+        "verify RAPI's certificate and host name, with the CA certificates in this PEM file",
         keep!(rapi_ca),
     ),
     own(
@@ -165,14 +165,14 @@ static OWN: &[Flag] = &[
         "repair-only",
         NOTHING,
         &[Hbal],
-        "end violations (offline nodes, N+1, tags) with as few moves as can be, and do not balance",
+        "fix violations (offline nodes, N+1, tags) with as few moves as possible, without balancing",
         on!(repair_only),
     ),
     own(
         "ignore-offline",
         NOTHING,
         &[Hsqueeze],
-        "want no room on offline nodes; without this, one that reports no memory makes every cluster too full",
+        "require no capacity on offline nodes; without this, one that reports no memory makes every cluster too full",
         on!(ignore_offline),
     ),
     // The reference's other programs have this option. It's our own for `hcheck`, so `hcheck` doesn't accept
@@ -181,7 +181,7 @@ static OWN: &[Flag] = &[
         "static-kvm-node-memory",
         (Required("N"), "integer"),
         &[Hcheck],
-        "memory that the system of a KVM node uses; 0 to believe what the node reports",
+        "memory used by the system of a KVM node; 0 for the value that the node reports",
         read!(static_kvm_node_memory, |v| int("static node memory", v)),
     ),
     own(
@@ -195,14 +195,14 @@ static OWN: &[Flag] = &[
         "search",
         (Required("MODE"), "choices=exact,deep"),
         &[Hbal, Hroller],
-        "decide as Ganeti does (exact, the default), or look longer for something better (deep)",
+        "decide like Ganeti (exact, the default), or search longer for a better result (deep)",
         read!(search, values::search),
     ),
     own(
         "search-time",
         (Required("SECONDS"), "float"),
         &[Hbal],
-        "with --search=deep, search that long, however far this machine comes",
+        "with --search=deep, search for this time; the result depends on the machine",
         read!(search_time, values::search_time),
     ),
     own(
@@ -216,14 +216,14 @@ static OWN: &[Flag] = &[
         "search-seed",
         (Required("N"), "integer"),
         &[Hbal],
-        "with --search=deep, try other things at random; equal seeds give equal results",
+        "with --search=deep, seed of the random numbers; equal seeds give equal results",
         read!(search_seed, values::search_seed),
     ),
     own(
         "max-copies",
         (Required("N"), "string"),
         &[Hbal],
-        "with --search=deep, copy the disks of instances at most N times; usual: as often as without, however many migrations",
+        "with --search=deep, copy the disks of instances at most N times; default: as often as without, with any number of migrations",
         read!(max_copies, values::max_copies),
     ),
 ];

@@ -24,7 +24,7 @@ use crate::client::{ClientError, Session};
 /// Copy of a lease.
 #[derive(Args, Debug)]
 pub(crate) struct LeaseCopy {
-    /// Lease to copy, by name or ID: its hosts, instances and floating IPs, and its length
+    /// Lease to copy, by name or ID; with its hosts, instances and floating IPs, and its length
     lease: String,
     /// Start of the copy: +7d (after the start of the copied lease), now+7d, monday, 2030-01-02, "tomorrow 09:00"
     #[arg(long, value_name = "WHEN")]
@@ -60,7 +60,8 @@ fn start_of_copy(text: &str, copied: &Lease, zone: &TimeZone) -> Result<String, 
         Ok(span) => start.checked_add(span),
         Err(_) => start.checked_add(length),
     };
-    let moved = moved.map_err(|_| ClientError::Usage(format!("{text:?} is later than the latest possible date")))?;
+    let moved =
+        moved.map_err(|_| ClientError::Usage(format!("{text:?} is later than the latest possible date")))?;
     Ok(moved.timestamp().to_string())
 }
 
@@ -264,7 +265,9 @@ fn body(
         }
         (None, None) => {
             let end = model.and_then(|model| end_like(model, start.instant(now), zone));
-            When::At(end.ok_or_else(|| ClientError::Usage("the duration is missing: set --for or --end".to_owned()))?)
+            When::At(end.ok_or_else(|| {
+                ClientError::Usage("the duration is missing: set --for or --end".to_owned())
+            })?)
         }
     };
     let reservations = arguments.reservations.wire(&arguments.suiting)?;
@@ -535,7 +538,10 @@ mod tests {
             ("web --instances 1 --for 1h", "needs --vcpus"),
             ("web --floating-ips 1 --for 1h", "--network"),
             ("web --hosts 1 --for 1x", "invalid duration"),
-            ("web --hosts 1 --for 1h --every day --times 2", "--every day: write a period such as 1d, 1w or 1mo"),
+            (
+                "web --hosts 1 --for 1h --every day --times 2",
+                "--every day: write a period such as 1d, 1w or 1mo",
+            ),
             ("web --hosts 1 --for 1h --every 0d --times 2", "--every 0d: write a period"),
             ("web --instances 1 --flavor f --where rack=r1 --for 1h", "--where needs"),
             ("web --hosts 1 --start never --for 1h", "no time"),

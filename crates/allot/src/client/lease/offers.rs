@@ -55,7 +55,7 @@ struct Waiting {
 /// An offer.
 #[derive(Args, Debug)]
 pub(crate) struct OneOffer {
-    /// Number of the offer in the refusal or in `allot lease offers`, its ID, or the beginning of the ID
+    /// Number of the offer, its ID, or the beginning of the ID. `allot lease offers` lists offers
     #[arg(value_name = "NUMBER|ID")]
     offer: String,
 }

@@ -239,9 +239,7 @@ fn reservation(arguments: &Arguments, present: &Lease) -> Result<Option<Reservat
     if !of_hosts && arguments.requirement.is_none() && arguments.amount.is_none() {
         return match &arguments.reservation {
             None => Ok(None),
-            Some(_) => Err(ClientError::Usage(
-                "--reservation needs a change, such as --hosts".to_owned(),
-            )),
+            Some(_) => Err(ClientError::Usage("--reservation needs a change, such as --hosts".to_owned())),
         };
     }
     let fits = |reservation: &&Reservation| !of_hosts || reservation.resource_type == "physical:host";

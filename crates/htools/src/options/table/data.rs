@@ -11,7 +11,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "print-nodes",
         (Optional("FIELDS"), "none"),
         &[Hail, Hbal, Hspace, Hinfo, Hscan],
-        "print a table of the nodes, with these columns, or with more columns if it begins with +",
+        "print a table of the nodes with these columns, or with additional columns if the list begins with +",
         |o, v| {
             o.print_nodes = Some(FieldSelection::from_argument(v));
             Ok(())
@@ -77,7 +77,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "simulate",
         (Required("SPEC"), "string"),
         &[Hail, Hspace],
-        "make up a group of empty nodes: policy,nodes,disk,memory,cpus (optional: ,spindles,exclusive)",
+        "simulate a group of empty nodes: policy,nodes,disk,memory,cpus (optional: ,spindles,exclusive)",
         |o, v| {
             o.simulate.extend(v.map(str::to_owned));
             Ok(())
@@ -88,13 +88,13 @@ pub(super) static FLAGS: &[Flag] = &[
         "verbose",
         NOTHING,
         &[Hail, Hbal, Hspace, Hcheck, Hinfo, Hroller, Hsqueeze, Hscan],
-        "say more; may be repeated",
+        "print more; can be repeated",
         |o, _| {
             o.verbosity += 1;
             Ok(())
         },
     ),
-    option(Some('q'), "quiet", NOTHING, READERS, "say less; may be repeated", |o, _| {
+    option(Some('q'), "quiet", NOTHING, READERS, "print less; can be repeated", |o, _| {
         o.verbosity -= 1;
         Ok(())
     }),
@@ -103,7 +103,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "offline",
         (Required("NODE"), "onenode"),
         READERS,
-        "take a node for offline; may be repeated",
+        "treat a node as offline; can be repeated",
         |o, v| {
             o.offline.splice(0..0, v.map(str::to_owned));
             Ok(())
@@ -114,7 +114,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "dynu-file",
         FILE,
         &[Hbal, Hcheck],
-        "read the utilisation of instances",
+        "read the utilization of instances from a file",
         keep!(dynu_file),
     ),
     option(
@@ -122,7 +122,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "ignore-dynu",
         NOTHING,
         &[Hail, Hbal, Hcheck, Hinfo],
-        "take every instance for idle, whatever is known",
+        "treat every instance as idle",
         on!(ignore_dynu),
     ),
     option(None, "mond", CHOICE, &[Hail, Hbal, Hinfo], "ask the monitoring daemons for CPU loads", |o, v| {
@@ -158,7 +158,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "static-kvm-node-memory",
         (Required("N"), "integer"),
         &[Hail, Hbal, Hspace, Hinfo, Hroller, Hsqueeze, Hscan],
-        "memory that the system of a KVM node uses; 0 to believe what the node reports",
+        "memory used by the system of a KVM node; 0 for the value that the node reports",
         read!(static_kvm_node_memory, |v| int("static node memory", v)),
     ),
     option(
@@ -166,7 +166,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "save",
         (Required("FILE"), "none"),
         &[Hail, Hbal, Hspace, Hroller, Hsqueeze],
-        "write the cluster's states to files whose names begin like this",
+        "write the cluster's states to files with this prefix",
         keep!(save),
     ),
 ];

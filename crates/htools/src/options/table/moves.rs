@@ -42,7 +42,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "reason",
         (Required("REASON"), "none"),
         &[Hbal, Harep],
-        "why the jobs are run",
+        "reason for the jobs",
         keep!(reason),
     ),
     option(
@@ -77,7 +77,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "min-score",
         number("EPSILON"),
         &[Hbal, Hcheck],
-        "what is this close to the best possible score counts as balanced",
+        "treat a score this close to the best possible one as balanced",
         read!(min_score, |v| float("min score", v)),
     ),
     option(
@@ -101,7 +101,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "max-cpu",
         number("RATIO"),
         &[Hbal, Hspace, Hcheck],
-        "allow this many virtual CPUs per physical CPU, whatever the policy says",
+        "allow this many virtual CPUs per physical CPU, instead of the policy's ratio",
         |o, v| {
             o.max_cpu = v.map(values::max_cpu).transpose()?;
             Ok(())
@@ -160,7 +160,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "ignore-soft-errors",
         NOTHING,
         &[Hail, Hbal, Hcheck],
-        "do not insist on limits that are exceeded already",
+        "accept limits that are already exceeded",
         on!(ignore_soft_errors),
     ),
     option(

@@ -16,14 +16,7 @@ pub(super) static FLAGS: &[Flag] = &[
             Ok(())
         },
     ),
-    option(
-        None,
-        "no-simulation",
-        NOTHING,
-        &[Hcheck],
-        "do not find out what balancing would do",
-        on!(no_simulation),
-    ),
+    option(None, "no-simulation", NOTHING, &[Hcheck], "do not simulate balancing", on!(no_simulation)),
     option(
         None,
         "disk-template",
@@ -73,7 +66,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "independent-groups",
         NOTHING,
         &[Hspace],
-        "judge the redundancy of each group by itself",
+        "check the redundancy of each group separately",
         on!(independent_groups),
     ),
     option(
@@ -81,7 +74,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "accept-existing-errors",
         NOTHING,
         &[Hspace],
-        "go on where redundancy is lost already",
+        "continue where redundancy is already lost",
         on!(accept_existing_errors),
     ),
     option(None, "no-headers", NOTHING, &[Hroller, Hsqueeze, Hscan], "print no headings", on!(no_headers)),
@@ -104,14 +97,14 @@ pub(super) static FLAGS: &[Flag] = &[
         "print only the first group of nodes",
         on!(one_step_only),
     ),
-    option(None, "print-moves", NOTHING, &[Hroller], "print where the instances go", on!(print_moves)),
+    option(None, "print-moves", NOTHING, &[Hroller], "print the moves of instances", on!(print_moves)),
     option(None, "full-evacuation", NOTHING, &[Hroller], "move mirrors away as well", on!(full_evacuation)),
     option(
         None,
         "offline-maintenance",
         NOTHING,
         &[Hroller],
-        "instances are shut down meanwhile, so they need not move",
+        "instances are shut down during the maintenance, so they need not move",
         on!(offline_maintenance),
     ),
     option(
@@ -127,16 +120,16 @@ pub(super) static FLAGS: &[Flag] = &[
         "ignore-non-redundant",
         NOTHING,
         &[Hroller],
-        "do not care about instances that cannot move",
+        "ignore instances that cannot move",
         on!(ignore_non_redundant),
     ),
-    option(Some('f'), "force", NOTHING, &[Hroller], "go on without a master node", on!(force)),
+    option(Some('f'), "force", NOTHING, &[Hroller], "continue without a master node", on!(force)),
     option(
         None,
         "minimal-resources",
         number("FACTOR"),
         &[Hsqueeze],
-        "switch nodes on when less room than this is left, in standard instances per node",
+        "switch nodes on when less capacity than this is left, in standard instances per node",
         read!(minimal_resources, |v| float("minimal resources", v)),
     ),
     option(
@@ -144,19 +137,26 @@ pub(super) static FLAGS: &[Flag] = &[
         "target-resources",
         number("FACTOR"),
         &[Hsqueeze],
-        "room to leave after switching nodes on or off",
+        "capacity to leave after switching nodes on or off",
         read!(target_resources, |v| float("target resources", v)),
     ),
-    option(Some('d'), "output-dir", (Required("PATH"), "dir"), &[Hscan], "where to write files", |o, v| {
-        v.unwrap_or_default().clone_into(&mut o.output_dir);
-        Ok(())
-    }),
+    option(
+        Some('d'),
+        "output-dir",
+        (Required("PATH"), "dir"),
+        &[Hscan],
+        "directory for the files",
+        |o, v| {
+            v.unwrap_or_default().clone_into(&mut o.output_dir);
+            Ok(())
+        },
+    ),
     option(
         None,
         "job-delay",
         number("SECONDS"),
         &[Harep],
-        "let each repair wait this long before it starts",
+        "delay each repair by this time before it starts",
         read!(job_delay, |v| float("job delay", v)),
     ),
     option(None, "dry-run", NOTHING, &[Harep], "print jobs and tags, change nothing", on!(dry_run)),
