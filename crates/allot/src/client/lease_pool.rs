@@ -88,7 +88,7 @@ pub(crate) struct Set {
     /// Virtual CPUs per CPU; "default" for the hosts' own ratio
     #[arg(long, value_name = "RATIO", required_unless_present = "ram_ratio")]
     cpu_ratio: Option<Ratio>,
-    /// The same for memory
+    /// Memory of instances per memory of hosts; "default" for the hosts' own ratio
     #[arg(long, value_name = "RATIO")]
     ram_ratio: Option<Ratio>,
 }

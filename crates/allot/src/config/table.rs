@@ -390,8 +390,8 @@ settings! {
     /// Whether a lease can name a single host
     "hints.single_host" "BOOL" => service.rules.hints.single_host;
 
-    /// Base URL of the service, to which check-create, check-update and on-end are appended like relative
-    /// links; without it, no external service is asked
+    /// Base URL of the external service, to which check-create, check-update and on-end are appended like
+    /// relative links; without it, none is asked
     "enforcement.url" "URL" => external_service.base_endpoint as HttpUrl;
     /// URL for checks of new leases, if it differs
     "enforcement.check_create_url" "URL" => external_service.check_create_endpoint as HttpUrl;
@@ -399,13 +399,13 @@ settings! {
     "enforcement.check_update_url" "URL" => external_service.check_update_endpoint as HttpUrl;
     /// URL for reports of ended leases, if it differs
     "enforcement.on_end_url" "URL" => external_service.on_end_endpoint as HttpUrl;
-    /// File with the token for requests to the service
+    /// File with the token for requests to the external service
     "enforcement.token_file" "FILE" => external_service_token_file;
-    /// Timeout of requests to the service; a timeout counts as a refusal
+    /// Timeout of requests to the external service; a timeout counts as a refusal
     "enforcement.timeout" "DURATION" => external_service.timeout as AtLeast<1>;
-    /// `auth_url` in requests to the service
+    /// `auth_url` in requests to the external service
     "enforcement.auth_url" "URL" => external_service.auth_url;
-    /// `region_name` in requests to the service
+    /// `region_name` in requests to the external service
     "enforcement.region_name" "NAME" => external_service.region_name;
 
     /// URL that notifications are sent to, one at a time and in order; without it, clients must poll for them
