@@ -3,13 +3,13 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { defineConfig, type Plugin } from "vite";
 
-// Where a running service is, for `npm run dev`.
+// Address of a running service, for `npm run dev`.
 const service = "http://127.0.0.1:1234";
 
-/** Licences that parts of the console may have: those that ask for no more than to be named. */
+/** Accepted licenses of bundled packages. They only require attribution. */
 const ALLOWED = ["MIT", "ISC", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "0BSD"];
 
-/** Lists the packages that became part of the console, with their licences. A licence that is not allowed ends the build. */
+/** Lists the bundled packages with their licenses. Other licenses fail the build. */
 function licences(): Plugin {
   return {
     name: "licences",
@@ -45,10 +45,10 @@ export default defineConfig({
   root: dirname(new URL(import.meta.url).pathname),
   base: "/console/",
   plugins: [licences()],
-  // JSX is Preact's: no plugin is needed for it.
+  // Compiles JSX for Preact without a plugin.
   esbuild: { jsx: "automatic", jsxImportSource: "preact" },
   build: {
-    // Files that are named by their content, below /console/assets/: they may be cached forever.
+    // Names of files below /console/assets/ have a hash of their content, so they can be cached forever.
     assetsDir: "assets",
     // The content security policy allows neither inline script nor scripts as data: URLs.
     assetsInlineLimit: 0,
@@ -57,7 +57,7 @@ export default defineConfig({
   },
   server: { proxy: { "/v1": service, "/identity": service, "/openapi.json": service } },
   test: {
-    // Those in a browser need the service: `cargo xtask console --test` says where it is.
+    // Tests in a browser need the service's program. `cargo xtask console --test` sets ALLOT to its path.
     include: process.env.ALLOT ? ["src/**/*.test.ts", "tests/**/*.test.ts"] : ["src/**/*.test.ts"],
     testTimeout: 180_000,
     hookTimeout: 180_000,

@@ -1,4 +1,4 @@
-// What operators look after: pools, preemptible projects, the waitlist, held offers, settings, the audit log.
+// The operators' view: pools, preemptible projects, the waitlist, held offers, settings and the audit log.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
@@ -73,7 +73,7 @@ function Table({ columns, children }: { columns: string[]; children: ComponentCh
   );
 }
 
-/** Names of leases by identifier, and of hosts and instances as `host 1`. */
+/** Names by key: the ID of a lease, `host ID` or `instance ID`. */
 type Names = ReadonlyMap<string, string>;
 
 function useNamesOfThings(): Names {
@@ -182,7 +182,6 @@ function LeasePools({ names }: { names: Names }): JSX.Element {
   );
 }
 
-/** Projects whose instances leave for leases. */
 function PreemptibleProjects(): JSX.Element | null {
   const { session, zone } = useContextOf();
   const known = may(session, "preemptible_projects:get");
@@ -215,7 +214,7 @@ function PreemptibleProjects(): JSX.Element | null {
   );
 }
 
-/** A button that takes something away, and what came of it. */
+/** A button that deletes the object at `url`, with the error if that fails. */
 function Remove({ url, verb, label }: { url: string; verb: string; label: string }): JSX.Element {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiError | null>(null);
@@ -314,11 +313,11 @@ function OffersHeld(): JSX.Element {
   );
 }
 
-/** A text whose words between backquotes are code. */
+/** Renders text between backquotes as code. */
 const withCode = (text: string): ComponentChildren =>
   text.split("`").map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part));
 
-/** Settings and limits, as the service was started with them. They are changed in its file, not here. */
+/** Settings and limits. Read-only, because the service reads them at startup. */
 function Settings(): JSX.Element {
   const loaded = useLoaded<Bodies["SettingsBody"]>("settings", (signal) => get("/v1/settings", {}, signal));
   const [text, setText] = useState("");

@@ -1,4 +1,4 @@
-// The frame: who is signed in, navigation, time zone, theme, and the view that the address names.
+// The frame around the views: signing in, navigation, time zone, theme, and the view for the current address.
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -103,7 +103,7 @@ export function App(): JSX.Element {
       });
   };
   useEffect(() => {
-    // Of several requests that are refused together, the first one counts.
+    // Several requests can be rejected at once. Only the first one ends the session.
     onSignedOut((logins) =>
       setEntry((before) => (before.state === "in" ? { state: "out", over: true, logins } : before)),
     );
@@ -177,7 +177,7 @@ function Frame(props: {
   const known = useLoaded<KnownNames>(may(session, "names:get") ? "names" : null, (signal) =>
     get("/v1/names", {}, signal),
   ).data;
-  // One's own are known to everybody.
+  // The session names its own user and project, even if the names of others are hidden.
   const names = useMemo((): KnownNames => {
     const own = (id: string, name: string | null) => (name ? { [id]: name } : {});
     return {
@@ -311,7 +311,7 @@ function NewLease(): JSX.Element {
   const [kept] = useState(keptDraft);
   const [draft, setDraft] = useState(() => {
     const fresh = emptyDraft(clock.now());
-    // Dates that have passed meanwhile help nobody.
+    // If the start has passed, use the default start and keep the duration.
     return kept && kept.start > clock.now()
       ? kept
       : kept

@@ -1,4 +1,5 @@
-// What is asked for while it is typed: as the form has it, as a request, and kept while the tab is open. Pure but for that.
+// A lease that is being drafted: the form's fields, the request made from them, and a copy in the tab's storage. Pure
+// except for the copy.
 
 import { clock, type LeaseCreate, type Offer, period } from "./api/client";
 import { HOUR, MINUTE } from "./calendar/geometry";
@@ -7,13 +8,13 @@ import { keep, kept } from "./keep";
 import { t } from "./texts";
 import { onlyHosts, parseLength, WhereError, whereJson } from "./where";
 
-/** What may become of guests at the end: images are made, and guests moved, of whole hosts only. */
+/** Supported end actions. Only instances on whole hosts can be saved or migrated. */
 export const endActions = (shared: boolean): string[] =>
   shared ? ["delete", "keep"] : ["delete", "keep", "snapshot", "migrate"];
 
 export type LeaseType = "SCHEDULE" | "BEST-EFFORT" | "IMMEDIATE";
 
-/** What is typed. */
+/** Fields of the form. `memory` and `disk` are in GiB, `start` and `end` in milliseconds since 1970 (UTC). */
 export interface Draft {
   name: string;
   kind: "hosts" | "instances" | "flavor";
@@ -25,13 +26,13 @@ export interface Draft {
   disk: number;
   flavor: string;
   where: string;
-  /** Names of hosts, where only these will do. */
+  /** Names of the only acceptable hosts. Empty: any host. */
   only: string[];
   type: LeaseType;
   start: number;
   end: number;
   timeout: string;
-  /** Empty: as the pool of its hosts has it. */
+  /** Empty: the default of the hosts' pool. */
   endAction: string;
   waitlist: boolean;
 }
@@ -59,10 +60,10 @@ export function emptyDraft(now: number): Draft {
   };
 }
 
-/** What began so short a time ago begins now: who fills in a form is not that fast. */
+/** A start at most this long ago means now, because it takes time to fill in the form. */
 const PRESENT = 15 * MINUTE;
 
-/** The request that a draft stands for, or which field is wrong. */
+/** The request for a draft, or the first invalid field and its error. */
 export function requestOf(draft: Draft, now: number): { body: LeaseCreate } | { field: string; wrong: string } {
   if (draft.type !== "IMMEDIATE" && draft.end <= draft.start) return { field: "end", wrong: t.form.badOrder };
   if (draft.type === "SCHEDULE" && (draft.start < now - PRESENT || draft.end <= now))
@@ -110,7 +111,7 @@ export function requestOf(draft: Draft, now: number): { body: LeaseCreate } | { 
   return { body };
 }
 
-/** A draft as an offer has it; `now` is when it is taken over. */
+/** Applies an offer to a draft. A new timeout counts from `now`. */
 export function withOffer(draft: Draft, offer: Pick<Offer, "lease" | "kind">, now: number): Draft {
   const { start, end } = period(offer.lease);
   if (offer.kind === "longer_timeout" && offer.lease.timeout_date)
@@ -126,7 +127,7 @@ export function withOffer(draft: Draft, offer: Pick<Offer, "lease" | "kind">, no
   return next;
 }
 
-/** What was typed, kept while the tab is open. */
+/** The draft in the tab's storage. Null if there is none or it is invalid. */
 export function keptDraft(): Draft | null {
   const text = kept("sessionStorage", "draft");
   try {
@@ -139,5 +140,5 @@ export function keptDraft(): Draft | null {
 export const keepDraft = (draft: Draft | null): void =>
   keep("sessionStorage", "draft", draft && JSON.stringify(draft));
 
-/** The same with the name that was typed before. */
+/** The draft with the name of the stored one. */
 export const keptName = (draft: Draft): Draft => ({ ...draft, name: keptDraft()?.name ?? "" });

@@ -1,4 +1,4 @@
-// The hosts: their pools, capabilities, power, instances, and who has them now.
+// Hosts with their pools, capabilities, power, instances and current leases. Also energy and drift.
 
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
@@ -11,7 +11,7 @@ import { adjust, href, type Route } from "./route";
 import { changes, may, useContextOf, useLoaded, useNow } from "./state";
 import { t } from "./texts";
 
-/** Fields of every host; all others are capabilities. */
+/** Fields that every host has. All other fields are capabilities. */
 const OWN = new Set([
   "id",
   "hypervisor_hostname",
@@ -36,11 +36,11 @@ interface Facts {
   instances: Map<string, Instance[]>;
   allocations: Bodies["Allocation"][];
   leases: Map<string, string>;
-  /** How each host is at present, as the calendar has it. */
+  /** Current status by host ID, from the calendar. */
   status: Map<string, CalendarHost["status"]>;
 }
 
-/** What one view needs of several lists; those that the caller may not see are empty. */
+/** Loads all lists that the view joins. Lists that the caller isn't allowed to see are empty. */
 async function load(signal: AbortSignal): Promise<Facts> {
   const optional = async <T,>(promise: Promise<T>, standard: T): Promise<T> =>
     promise.catch((error: unknown) => {
@@ -73,7 +73,7 @@ async function load(signal: AbortSignal): Promise<Facts> {
   };
 }
 
-/** How much of a host its instances have. */
+/** vCPUs and memory that instances use, and the totals of the host. */
 function used(host: Host, instances: readonly Instance[]): string {
   const sum = (of: (instance: Instance) => number): number =>
     instances.reduce((total, instance) => total + of(instance), 0);
@@ -296,7 +296,7 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
 
 const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
-/** How long hosts worked, waited and were off, what they used, and what was saved. */
+/** Host-hours, energy use and savings of the last 7 days by pool. */
 function Energy(): JSX.Element | null {
   const loaded = useLoaded<Bodies["EnergyReportBody"]>("energy", (signal) =>
     get("/v1/energy/report", { start: rfc3339(clock.now() - 7 * DAY) }, signal),
@@ -340,7 +340,7 @@ function Energy(): JSX.Element | null {
   );
 }
 
-/** What `allot doctor` says. All machines are looked at for it, so only when somebody asks. */
+/** Findings of `allot doctor`. They are loaded on request only, because that inspects all machines. */
 function Drift(): JSX.Element {
   const { session } = useContextOf();
   const [found, setFound] = useState<Bodies["DriftEntry"][] | null>(null);

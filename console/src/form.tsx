@@ -1,4 +1,4 @@
-// A new lease: what is asked for, and, as it is typed, whether it can be had, or what could be had instead.
+// The form for a new lease. A dry run checks the draft as it changes, and a refusal comes with alternatives.
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -24,7 +24,7 @@ import { changes, useContextOf, useLoaded, useSettled } from "./state";
 import { t } from "./texts";
 import { onlyHosts, parseLength, whereJson } from "./where";
 
-/** What the service says of a draft. */
+/** Result of checking a draft, in the form (`wrong`) or by a dry run. */
 export type Answer =
   | { kind: "none" }
   | { kind: "asking" }
@@ -33,8 +33,8 @@ export type Answer =
   | { kind: "cannot"; error: ApiError };
 
 /**
- * Asks whether a draft can be had, while it changes. An answer is for the draft as it is; only while one is dragged
- * (`moving`) the answer of a moment ago stands until the next.
+ * Checks a draft by a dry run whenever it changes. The answer is always for the current draft. Only while a draft is
+ * dragged (`moving`), the last answer stays until the next one arrives.
  */
 export function useAnswer(draft: Draft | null, moving = false): Answer {
   const [answer, set] = useState<Answer>({ kind: "none" });
@@ -52,7 +52,7 @@ export function useAnswer(draft: Draft | null, moving = false): Answer {
     const controller = new AbortController();
     if (!moving) set({ kind: "asking" });
     const ask = (): void => {
-      // A dry run needs a name, and any will do.
+      // The API requires a name, and a dry run accepts any.
       tryLease({ ...request.body, name: request.body.name || "draft", waitlist: false }, controller.signal)
         .then((lease) => set({ kind: "can", lease }))
         .catch((error: unknown) => {
@@ -88,7 +88,7 @@ export function LeaseForm({ draft, answer, change, made, compact = false }: Form
   const properties = useLoaded<Bodies["PropertiesBody"]>("properties", (signal) =>
     get("/v1/os-hosts/properties", {}, signal),
   );
-  // Who sends the same again, since no answer came, gets one lease.
+  // The key stays the same until the draft changes, so a retry without an answer doesn't create a second lease.
   const key = useRef(freshKey());
   const set = (part: Partial<Draft>): void => {
     setFailure(null);
@@ -402,7 +402,7 @@ function shortLength(milliseconds: number): string {
   );
 }
 
-/** How many hosts are like that, and how many of them are free at every moment of the period. */
+/** Number of matching hosts, and the smallest number of free ones at any moment of the period. */
 function Matching({ draft, accepted }: { draft: Draft; accepted: boolean }): JSX.Element | null {
   const query = useMemo(() => {
     if (draft.type !== "SCHEDULE" || draft.end <= draft.start) return null;
@@ -464,7 +464,7 @@ function Verdict(props: { draft: Draft; answer: Answer; busy: boolean; use: (off
   }
 }
 
-/** Why not, and what could be had instead. */
+/** A refusal with its alternatives. */
 export function Offers(props: {
   error: ApiError;
   busy: boolean;

@@ -1,4 +1,4 @@
-// Instances, and until when preemptible ones may stay.
+// Instances, with the time at which each preemptible one is expected to leave.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { forget, keep, keepFor, kept } from "./keep";
 
-/** Like a browser's storage, whose entries are properties. */
+/** Like a browser's storage, entries are also properties. */
 function storage(texts: Record<string, string>): Storage {
   const methods = {
     getItem: (name: string) => texts[name] ?? null,

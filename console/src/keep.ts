@@ -37,7 +37,7 @@ export function keepFor(who: string): boolean {
   for (const kind of KINDS) {
     const owner = kept(kind, "owner");
     if (owner === who) continue;
-    // Preferences can be set before the first sign-in. A draft without an owner may belong to any user.
+    // Preferences can be set before the first sign-in. A draft without an owner could be from any user.
     if (owner !== null || kind === "sessionStorage") forget([kind]);
     another ||= owner !== null;
     keep(kind, "owner", who);

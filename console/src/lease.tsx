@@ -1,4 +1,4 @@
-// A lease: as a page and as a panel beside the calendar.
+// A lease, as a page and as a panel next to the calendar.
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -44,7 +44,7 @@ import { t } from "./texts";
 const useLease = (id: string) =>
   useLoaded<{ lease: Lease }>(`lease-${id}`, (signal) => get(path("leases", id), { detail: "yes" }, signal));
 
-/** Its instances: those of the caller's project that say that they are in it. */
+/** All instances that the caller can see. Users of the hook filter them by lease. */
 const useGuests = (id: string) =>
   useLoaded<{ instances: Instance[] }>(`guests-${id}`, (signal) => get("/v1/instances", {}, signal));
 
@@ -379,7 +379,7 @@ function History({ id }: { id: string }): JSX.Element | null {
 
 const endActionName = (action: string): string => t.lease.endActions[action] ?? action;
 
-/** Extend, shorten, rename, resize, change the end action and end, each with what will come of it before it is done. */
+/** Changes or ends a lease. The effect of each change is shown before it is made. */
 function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Element | null {
   const { zone, session } = useContextOf();
   const was = period(lease);
@@ -394,7 +394,7 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
   const [end, setEnd] = useState(edge?.side === "end" ? edge.time : was.end);
   const [count, setCount] = useState(hosts?.max ?? 0);
   const [endAction, setEndAction] = useState(lease.end_action);
-  // What others change meanwhile is followed where nothing was typed.
+  // Fields that were not edited follow changes made elsewhere.
   const seen = useRef({ name: lease.name, ...was, count: hosts?.max ?? 0, endAction: lease.end_action });
   useEffect(() => {
     const before = seen.current;
@@ -500,7 +500,7 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
         value={forInput(value, zone)}
         onInput={(event) => {
           const read = fromInput(event.currentTarget.value, zone);
-          // Seconds that the field does not show stay as they were.
+          // Without an edit, the value keeps its seconds, which the field doesn't show.
           if (read !== null) set(read);
         }}
       />

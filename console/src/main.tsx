@@ -1,5 +1,3 @@
-// Where the console begins.
-
 import { render } from "preact";
 import { App } from "./app";
 

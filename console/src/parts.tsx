@@ -1,4 +1,4 @@
-// Parts that several views use.
+// Components that several views share.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -8,7 +8,7 @@ import { type Loaded, useContextOf } from "./state";
 import { t } from "./texts";
 import { showWhere } from "./where";
 
-/** Names are as their owners wrote them: so much of one is shown at most, and its direction stays its own. */
+/** Maximum length of a shown name. Users choose names, so they can be long and in any direction (hence `<bdi>`). */
 const LONGEST = 120;
 
 export function Name({ text }: { text: string }): JSX.Element {
@@ -20,7 +20,7 @@ export function Name({ text }: { text: string }): JSX.Element {
   );
 }
 
-/** What people call a user or a project, where that is known, with the identifier on hover. */
+/** Name of a user or project with its ID as tooltip. Only the ID if the name is unknown. */
 function Known({ id, name }: { id: string; name: string | undefined }): JSX.Element {
   if (!name || name === id) return <Name text={id} />;
   return (
@@ -51,7 +51,7 @@ export function Status({ status, degraded = false }: { status: string; degraded?
   );
 }
 
-/** A time in the zone that is chosen; how far away it is, on hover. */
+/** A time in the selected zone, with the relative time as tooltip. The other way round with `away`. */
 export function Time({ at, now, away = false }: { at: number; now: number; away?: boolean }): JSX.Element {
   const { zone } = useContextOf();
   if (!Number.isFinite(at)) return <span>–</span>;
@@ -73,7 +73,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** What to do where nothing could be loaded. */
+/** Shown in place of content that could not be loaded. */
 export function Failure({ error, retry }: { error: ApiError; retry: () => void }): JSX.Element {
   const [title, hint] =
     error.status === 403 || error.status === 401
@@ -93,7 +93,7 @@ export function Failure({ error, retry }: { error: ApiError; retry: () => void }
   );
 }
 
-/** Shown above what was loaded before. */
+/** Shown above content that could not be reloaded. */
 export function Stale({ error }: { error: ApiError | null }): JSX.Element | null {
   if (!error) return null;
   return (
@@ -103,7 +103,7 @@ export function Stale({ error }: { error: ApiError | null }): JSX.Element | null
   );
 }
 
-/** Says that an answer takes long, only when it does. */
+/** Shown while loading. After 4 s, says that it takes long. */
 export function Waiting(): JSX.Element {
   const [slow, set] = useState(false);
   useEffect(() => {
@@ -117,7 +117,7 @@ export function Waiting(): JSX.Element {
   );
 }
 
-/** Whether what was loaded is old, still awaited, or cannot be had. */
+/** Says whether content is loading, outdated or could not be loaded. Empty if it is up to date. */
 export function LoadState({ loaded }: { loaded: Loaded<unknown> }): JSX.Element {
   return (
     <>
@@ -128,7 +128,6 @@ export function LoadState({ loaded }: { loaded: Loaded<unknown> }): JSX.Element 
   );
 }
 
-/** The box that a list is searched with. */
 export function Search(props: { label: string; value: string; change: (text: string) => void }): JSX.Element {
   return (
     <input
@@ -142,9 +141,9 @@ export function Search(props: { label: string; value: string; change: (text: str
   );
 }
 
-/** What stands in place of a list: that there is nothing, or that nothing of it is looked for. */
+/** Shown in place of an empty list: there are no entries, or none match the search. */
 export function NothingListed(props: {
-  /** How many there are; null where that is not known. */
+  /** Number of entries without the search. Null while it is unknown. */
   all: number | null;
   shown: number;
   title: string;
@@ -189,18 +188,18 @@ export function gib(mib: number): string {
   return value >= 1024 ? `${Math.round(value / 102.4) / 10} TiB` : `${Math.round(value * 10) / 10} GiB`;
 }
 
-/** The name of the flavor as it was when it was asked for; the API tells it as JSON in a string. */
+/** Name of the flavor at the time of the request. The API has it as JSON in a string. */
 function flavorName(of: Record<string, unknown>): string {
   try {
     const flavor = JSON.parse(String(of.resource_properties)) as { name?: unknown };
     if (typeof flavor.name === "string") return shorten(flavor.name, 40);
   } catch {
-    // An offer has the identifier only.
+    // Offers only have the ID.
   }
   return shorten(String(of.flavor_id ?? ""), 40);
 }
 
-/** What a reservation is of: `2–3 hosts`. */
+/** Reserved resources: `2–3 hosts`. */
 export function whatOf(reservation: Reservation): string {
   const of = reservation as Record<string, unknown>;
   const number = (name: string): number => Number(of[name] ?? 0);
@@ -218,7 +217,7 @@ export function whatOf(reservation: Reservation): string {
   }
 }
 
-/** What its hosts are to be like; empty if any will do. */
+/** Requirements of a reservation. Empty: any host. */
 export function whereOf(reservation: Reservation): string {
   const of = reservation as Record<string, unknown>;
   if (of.resource_type === "flavor:instance") return "";
@@ -234,7 +233,7 @@ export function lasts(lease: Lease): string {
   return length(parse(lease.end_date) - parse(lease.start_date));
 }
 
-/** A dialog that is asked before something happens that others feel. */
+/** Dialog before an action that affects other users. */
 export function Confirm(props: {
   text: string;
   verb: string;
@@ -263,7 +262,7 @@ export function Confirm(props: {
   );
 }
 
-/** Why a request was refused, and what would help. */
+/** Message and hint of a failed request. */
 export function Refusal({ error }: { error: ApiError }): JSX.Element {
   const text = error.status <= 0 ? t.service.awayTitle : error.message;
   return (
@@ -274,7 +273,7 @@ export function Refusal({ error }: { error: ApiError }): JSX.Element {
   );
 }
 
-/** Shows a long list a part at a time. */
+/** Cuts a long list to its first entries, with a button for `size` more. */
 export function usePart<T>(items: readonly T[], size = 200): [readonly T[], JSX.Element | null] {
   const [count, set] = useState(size);
   const rest = items.length - count;

@@ -1,5 +1,5 @@
-// Questions of placement: about a Ganeti cluster, as a file that is sent with each of them or one that the operator has
-// named, or about the service's own fleet. Nothing of a file is kept.
+// Placement questions about a Ganeti cluster, or about the service's own fleet. A cluster is either configured by the
+// operator or a file, which is sent with each question and never stored.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -12,7 +12,7 @@ import { t } from "./texts";
 const QUESTIONS = ["balance", "drain", "whatif", "fit"] as const;
 type Question = (typeof QUESTIONS)[number];
 
-/** A cluster as a request has it. */
+/** The fields of a request that select the cluster. */
 type Cluster = { cluster: string } | { fleet: true } | { text: string } | { rapi: unknown };
 
 interface Move {
@@ -98,22 +98,22 @@ interface Answers {
   fit?: Fit;
 }
 
-/** Reads a file: the text format, or a JSON object with a remote API's four documents. */
+/** Reads Ganeti's text format, or a JSON object with a remote API's four documents. */
 export function readCluster(text: string): Cluster {
   if (text.trimStart().startsWith("{")) return { rapi: JSON.parse(text) as unknown };
   return { text };
 }
 
-/** Names that are separated by commas or spaces. */
+/** Splits names at commas and spaces. */
 export const words = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean);
 
-/** Specifications have commas, so they are separated by spaces. */
+/** Splits specifications at spaces and semicolons, because they contain commas. */
 const specs = (text: string): string[] => text.split(/[\s;]+/).filter(Boolean);
 
 const fixed = (value: number): string => value.toFixed(4);
 const signed = (value: number): string => (value > 0 ? `+${fixed(value)}` : fixed(value).replace("-", "−"));
 
-/** Values of the choice of a cluster. */
+/** Values of the menu of clusters. `NAMED` is a prefix. */
 const [FLEET, NAMED] = ["fleet", "named "];
 function chosen(cluster: Cluster | null): string {
   if (cluster && "fleet" in cluster) return FLEET;
@@ -128,7 +128,7 @@ export function PlacementView({ route }: { route: Route }): JSX.Element {
   );
   const ofFleet = may(session, "placement:fleet");
   const [other, setOther] = useState<Cluster | null>(null);
-  // The fleet is chosen by the address, so that a question about it can be sent to others.
+  // The address selects the fleet, so that questions about it can be shared as links.
   const cluster: Cluster | null = ofFleet && route.query.get("of") === FLEET ? { fleet: true } : other;
   const [source, setSource] = useState("");
   const [wrong, setWrong] = useState<string | null>(null);
@@ -211,7 +211,7 @@ export function PlacementView({ route }: { route: Route }): JSX.Element {
 
 type Fields = Record<string, string | boolean>;
 
-/** The form of a question, and its answer. */
+/** A question's form and its answer. */
 function Asking({
   question,
   cluster,
@@ -323,7 +323,7 @@ function Asking({
   );
 }
 
-/** What was typed, as the API has it; nothing of what is empty. */
+/** Fields of the request. Empty fields of the form are omitted. */
 export function asked(question: Question, fields: Fields): Record<string, unknown> {
   const text = (name: string): string => String(fields[name] ?? "").trim();
   const body: Record<string, unknown> = {};
@@ -333,7 +333,7 @@ export function asked(question: Question, fields: Fields): Record<string, unknow
   const one = (name: string): void => put(name, text(name), text(name) !== "");
   const list = (name: string, split: (text: string) => string[]): void =>
     put(name, split(text(name)), split(text(name)).length > 0);
-  // What is no number is said to be none by the service.
+  // Invalid numbers are sent as text, and the service rejects them.
   const count = (name: string): void =>
     put(name, Number.isNaN(Number(text(name))) ? text(name) : Number(text(name)), text(name) !== "");
   switch (question) {
@@ -360,7 +360,7 @@ export function asked(question: Question, fields: Fields): Record<string, unknow
   return body;
 }
 
-/** The part that all names end with, from a dot on: it says nothing. */
+/** Longest common suffix of the names that starts with a dot. Tables omit it. */
 function suffixOf(names: string[]): string {
   const [first] = names;
   if (first === undefined) return "";
@@ -440,7 +440,7 @@ function Moves({ moves, columns }: { moves: Move[]; columns: "improves" | "healt
   );
 }
 
-/** Rows of figures before and after. */
+/** A table of figures before and after a change. The fourth column is the effect on the score. */
 function Comparison({ rows }: { rows: [ComponentChildren, string, string, string?][] }): JSX.Element {
   const texts = t.placement.columns;
   const more = rows.some((row) => row[3] !== undefined);
@@ -472,7 +472,7 @@ function Comparison({ rows }: { rows: [ComponentChildren, string, string, string
   );
 }
 
-/** What each component of the score was and became, and by how much that changed the score. */
+/** Each component of the score before and after all moves, and its effect on the score. */
 export function components(answer: Balance): Change[] {
   const { initial, final } = answer;
   if (!initial || !final) return [];

@@ -1,9 +1,9 @@
-// Addresses of views. They are in the fragment, so that the service serves one document: `#/leases/ID?zoom=week`.
+// Addresses of views, such as `#/leases?find=TEXT`. They are fragments, so the service serves a single document.
 
 import { useEffect, useState } from "preact/hooks";
 
 export interface Route {
-  /** The parts of the path, decoded: `["leases", "ID"]`. */
+  /** Decoded parts of the path: `["leases", "ID"]`. */
   parts: string[];
   query: URLSearchParams;
 }
@@ -33,7 +33,7 @@ export function go(parts: readonly string[], query: Record<string, string | null
   location.hash = href(parts, query);
 }
 
-/** Changes the address without another entry in the history: what is shown is the same view. */
+/** Changes the address without a new entry in the history, because the view stays the same. */
 export function adjust(parts: readonly string[], query: Record<string, string | null | undefined>): void {
   const next = href(parts, query);
   if (next !== location.hash) history.replaceState(null, "", next);

@@ -1,4 +1,4 @@
-// Signing in: the service answers with a cookie that no script can read.
+// The sign-in form. The service answers with an HttpOnly cookie.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";

@@ -1,22 +1,22 @@
-// What views share: live revisions, loading with what was shown before kept, preferences, and who is signed in.
+// State that views share: change events, loading that keeps earlier content, preferences, and the session.
 
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, type Bodies, type Session } from "./api/client";
 import { keep, kept } from "./keep";
 
-/** How long after a change views load again: changes come in bursts. */
+/** Delay in ms from a change to reloading, because changes come in bursts. */
 const SETTLE = 400;
-/** How often views load again without being told, in case an event was lost. */
+/** Interval in ms at which views reload without an event, in case one was lost. */
 const REFRESH = 30_000;
-/** An answer that took long is asked for again only after so many times as long. */
+/** Minimum pause before reloading after a change, as a multiple of the time that the last load took. */
 const REST = 5;
-/** How long after a failure a view tries again, and how long at most. */
+/** Delays in ms between retries after a failure. The last one repeats. */
 const RETRY = [1000, 2000, 4000, 8000, 15_000];
 
 type Listener = () => void;
 
-/** Tells views that something has changed. */
+/** Tells views about changes, from the service's event stream or made by this page. */
 class Changes {
   private readonly listeners = new Set<Listener>();
   private source: EventSource | null = null;
@@ -36,8 +36,8 @@ class Changes {
   };
 
   /**
-   * Follows the service while the page is seen: a browser has few connections to a server, for all its pages together.
-   * It connects again by itself, from the last revision on.
+   * Follows the service's event stream while the page is visible, because browsers limit connections per server across
+   * all pages. An `EventSource` reconnects by itself, from the last revision.
    */
   start(): void {
     document.addEventListener("visibilitychange", this.followed);
@@ -63,7 +63,7 @@ class Changes {
     if (document.hidden) return;
     const source = new EventSource("/v1/calendar/changes");
     source.addEventListener("revision", this.tell);
-    // A stream that breaks, and one that is there again, are news as well.
+    // Losing the stream and getting it back count as changes too.
     let lost = false;
     source.addEventListener("error", () => {
       if (!lost) this.tell();
@@ -73,7 +73,7 @@ class Changes {
       if (lost) this.tell();
       lost = false;
     });
-    // A stream that is refused for good (too many of them, say) is tried again later.
+    // An `EventSource` gives up if it is rejected, for example because there are too many. Retry later.
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED && this.source === source) {
         this.source = null;
@@ -97,14 +97,14 @@ export const changes = new Changes();
 export interface Loaded<T> {
   data: T | null;
   error: ApiError | null;
-  /** Nothing is there yet. */
+  /** Whether there is neither data nor an error yet. */
   loading: boolean;
   reload: () => void;
 }
 
 /**
- * Loads what a key stands for, again whenever something has changed. What was loaded stays while the service cannot be
- * reached; a new key that begins with the same word keeps it until the answer is there.
+ * Loads the data of a key, and reloads it after each change. Data stays while the service is unreachable. It also stays
+ * until the answer for a new key arrives if both keys start with the same word.
  */
 export function useLoaded<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
   const [shown, setShown] = useState<{ kind: string; data: T | null; error: ApiError | null }>({
@@ -139,7 +139,7 @@ export function useLoaded<T>(key: string | null, load: (signal: AbortSignal) => 
       } catch (error) {
         if (signal.aborted || !live) return;
         const known = error instanceof ApiError ? error : new ApiError(-1, String(error));
-        // Nobody's answer changes by asking again.
+        // Retrying a client error gives the same answer.
         const final = known.status >= 400 && known.status < 500 && known.status !== 429;
         wait = final
           ? REFRESH
@@ -168,8 +168,8 @@ export function useLoaded<T>(key: string | null, load: (signal: AbortSignal) => 
 }
 
 /**
- * The value when it has not changed for a while, so that not every key that is pressed is a request; or, where it changes
- * all the time, at most so often.
+ * Debounces a value, so that not every keystroke is a request. With `meanwhile`, throttles it instead, for values that
+ * change all the time.
  */
 export function useSettled<T>(value: T, milliseconds: number, meanwhile = false): T {
   const [settled, settle] = useState(value);
@@ -198,13 +198,13 @@ export function usePreference<T extends string>(name: string, standard: T): [T, 
   return [value, change];
 }
 
-/** What people call users and projects, by identifier. */
+/** Names of users and projects by ID. */
 export type KnownNames = Bodies["Names"];
 
 export interface Context {
   session: Session;
   names: KnownNames;
-  /** The time zone that times are shown in. */
+  /** IANA name of the zone in which times are shown. */
   zone: string;
 }
 
@@ -224,12 +224,12 @@ export const ContextOf = createContext<Context>({
 
 export const useContextOf = (): Context => useContext(ContextOf);
 
-/** Whether the rules let the user do this: `leases:post`. */
+/** Whether the policy allows the user a rule such as `leases:post`. */
 export function may(session: Session, rule: string): boolean {
   return session.rules[`blazar:${rule}`] ?? false;
 }
 
-/** The time of the service, every second or so. */
+/** The time from `read`, updated every `milliseconds`. */
 export function useNow(read: () => number, milliseconds = 1000): number {
   const [now, set] = useState(read);
   useEffect(() => {

@@ -19,7 +19,7 @@ describe("texts", () => {
     const look = (of: object, path: string): void => {
       for (const [name, value] of Object.entries(of)) {
         const here = `${path}.${name}`;
-        // A group that is looked up by a computed name is used as a whole.
+        // A group that is indexed by a computed name counts as used.
         const whole = new RegExp(`${here.replaceAll(".", "\\.")}\\b(?!\\.)`).test(code);
         if (typeof value === "object") {
           if (!whole) look(value, here);

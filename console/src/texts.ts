@@ -1,4 +1,4 @@
-// Every text that the console shows, in one place: a translation is another file of this shape.
+// All texts of the console. A translation would be another file of the same shape.
 
 const plural = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
 

@@ -1,4 +1,4 @@
-// What was reserved and used, and what it costs.
+// Reserved and used resources, and their cost.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";

@@ -1,9 +1,9 @@
-// What hosts must be like, as people write it (`rack=r1 and (gpu=a100 or vcpus>=64)`), turned into what the API takes:
-// `["and", ["==", "$rack", "r1"], ...]`. The command line reads the same. Pure.
+// Requirements for hosts: converts `rack=r1 and (gpu=a100 or vcpus>=64)` to the API's format,
+// `["and", ["==", "$rack", "r1"], ...]`, and back. The command line has the same syntax. Pure.
 
 export type Expression = [string, ...(string | Expression)[]];
 
-/** Why a text cannot be read: what was found, and where (from 0). */
+/** A syntax error. `at` is the position in the text, from 0. */
 export class WhereError extends Error {
   constructor(
     message: string,
@@ -20,7 +20,7 @@ interface Token {
 }
 
 const TOKEN = /\s*(?:(\()|(\))|(==|!=|>=|<=|=|>|<)|"([^"]*)"|'([^']*)'|([^\s()=!<>"']+))/y;
-/** How deep parentheses may be: the API refuses what is deeper. */
+/** Maximum depth of parentheses. The API has the same limit. */
 const DEEPEST = 16;
 
 function tokens(text: string): Token[] {
@@ -37,7 +37,7 @@ function tokens(text: string): Token[] {
   return found;
 }
 
-/** Reads a text; null if it is empty: any host will do. Throws a `WhereError`. */
+/** Null if the text is empty: any host. Throws a `WhereError`. */
 export function parseWhere(text: string): Expression | null {
   const list = tokens(text);
   let next = 0;
@@ -91,13 +91,13 @@ export function parseWhere(text: string): Expression | null {
   return whole;
 }
 
-/** The same as the API takes it: JSON in a string, empty for any host. */
+/** JSON in a string, as in requests. Empty: any host. Throws a `WhereError`. */
 export function whereJson(text: string): string {
   const expression = parseWhere(text);
   return expression ? JSON.stringify(expression) : "";
 }
 
-/** What the API says, as people write it; the JSON itself if it is something else. */
+/** Inverse of `whereJson`. Returns other JSON unchanged. */
 export function showWhere(json: string): string {
   const show = (value: unknown, inside: boolean): string => {
     if (!Array.isArray(value)) throw new Error("not an expression");
@@ -121,14 +121,14 @@ export function showWhere(json: string): string {
   }
 }
 
-/** These hosts by name, and none else. */
+/** Requires one of these hosts. Empty: any host. */
 export function onlyHosts(names: readonly string[]): string {
   const parts = names.map((name): Expression => ["==", "$hypervisor_hostname", name]);
   const [only] = parts;
   return only ? JSON.stringify(parts.length === 1 ? only : ["or", ...parts]) : "";
 }
 
-/** Reads a length as people write it: `2d`, `4h 30m`, `1w`; minutes, or null. */
+/** Converts a duration such as `2d`, `4h 30m` or `1w` to minutes. Null if it is invalid or 0. */
 export function parseLength(text: string): number | null {
   const units: Record<string, number> = { m: 1, min: 1, h: 60, d: 1440, w: 10080 };
   const parts = [...text.trim().matchAll(/(\d+(?:\.\d+)?)\s*(min|[mhdw])[a-z]*\s*/giy)];

@@ -1,5 +1,5 @@
-// Requests to the service. The session is a cookie that no script can read; requests carry a header that no other site
-// can send.
+// Requests to the service. The session is an HttpOnly cookie. Requests carry a custom header, which other sites cannot
+// send.
 
 import { parse } from "../calendar/zone";
 import type { components } from "./schema";
@@ -15,7 +15,7 @@ export type LeaseCreate = Schemas["LeaseCreate"];
 export type LeaseChange = Schemas["LeaseChange"];
 export type Bodies = Schemas;
 
-/** Why a request has no effect. Where the service did not answer at all the status is 0. */
+/** A failed request. The status is 0 if the service did not answer, and -1 for any other exception. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -23,7 +23,7 @@ export class ApiError extends Error {
     readonly hint: string | null = null,
     readonly offers: Offer[] = [],
     readonly retryAfter: number | null = null,
-    /** With what one may sign in: `password`, `token`. */
+    /** Supported ways to sign in: `password`, `token`. */
     readonly logins: string[] = [],
   ) {
     super(message);
@@ -31,11 +31,11 @@ export class ApiError extends Error {
   }
 }
 
-/** The clock of the service, which may differ from that of this machine, and in a demonstration runs faster. */
+/** The service's clock. It can differ from this machine's clock, and runs faster in a demo. */
 class ServiceClock {
   private heard: { service: number; here: number; rate: number } | null = null;
 
-  /** Takes note of a time that the service has just said. */
+  /** Sets the clock to a time just reported by the service. The rate is estimated from reports at least 2 s apart. */
   hear(service: number): void {
     if (Number.isNaN(service)) return;
     const here = Date.now();
@@ -58,7 +58,7 @@ class ServiceClock {
 
 export const clock = new ServiceClock();
 
-/** Called when the service says that nobody is signed in (any more). */
+/** Called when a request is rejected because there is no session or it has expired. */
 let signedOut: (logins: string[]) => void = () => {};
 export function onSignedOut(handler: (logins: string[]) => void): void {
   signedOut = handler;
@@ -76,7 +76,7 @@ export function onUserChanged(handler: () => void): void {
   userChanged = handler;
 }
 
-/** A response body, and its ETag for asking whether it has changed. Browsers store no responses of the API. */
+/** A response body and its ETag. Browsers don't store responses of the API, so the console revalidates them itself. */
 export interface Tagged {
   tag: string | null;
   body: unknown;
@@ -89,9 +89,9 @@ export interface Options {
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
-  /** 401 is an answer as others: it does not end the session. */
+  /** Treat 401 like any other error. By default, it ends the session. */
   anonymous?: boolean;
-  /** Send the request regardless of who is signed in. */
+  /** Don't name the user of this page, so the service accepts the request for any user. */
   anyone?: boolean;
   /** An earlier response, returned again if it hasn't changed. */
   known?: Tagged | undefined;
@@ -109,7 +109,7 @@ export async function answer(method: string, url: string, options: Options = {})
   for (const [name, value] of Object.entries(options.query ?? {})) {
     if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
   }
-  // With it a refusal brings up no window of the browser's own, and changes are let through.
+  // With X-Allot-Console, the service accepts changes, and a 401 doesn't open the browser's own sign-in dialog.
   const headers: Record<string, string> = { Accept: "application/json", "X-Allot-Console": "1", ...options.headers };
   if (actsFor && !options.anyone) {
     headers["X-Allot-User"] = encodeURIComponent(actsFor.user);
@@ -148,7 +148,7 @@ export async function answer(method: string, url: string, options: Options = {})
 
 function failure(response: Response, body: unknown): ApiError {
   const said = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
-  // Errors of the small Keystone have another shape.
+  // The built-in Keystone has its own format for errors.
   const inner = (typeof said.error === "object" && said.error !== null ? said.error : {}) as Record<string, unknown>;
   const message = said.error_message ?? inner.message ?? response.statusText;
   const retry = Number(response.headers.get("Retry-After") ?? Number.NaN);
@@ -165,7 +165,7 @@ function failure(response: Response, body: unknown): ApiError {
 export const get = <T>(url: string, query: Query = {}, signal?: AbortSignal): Promise<T> =>
   request<T>("GET", url, { query, ...(signal && { signal }) });
 
-/** Who is signed in, and what the rules let them do. */
+/** The signed-in user. `rules` says for each policy rule, such as `blazar:leases:post`, whether it allows the user. */
 export interface Session {
   user: string;
   user_name: string | null;
@@ -184,13 +184,13 @@ export const session = {
   end: (): Promise<void> => request("DELETE", "/v1/session", { anonymous: true }),
 };
 
-/** What a lease would become, without making it; or why not, as an `ApiError`. */
+/** Dry run: returns the lease that would be created. Throws a refusal as an `ApiError`. */
 export async function tryLease(body: LeaseCreate, signal?: AbortSignal): Promise<Lease> {
   const query = { dry_run: true };
   return (await request<{ lease: Lease }>("POST", "/v1/leases", { query, body, ...(signal && { signal }) })).lease;
 }
 
-/** With the same key a request that is repeated makes no second lease. */
+/** Repeating the request with the same idempotency key doesn't create a second lease. */
 export async function makeLease(
   body: LeaseCreate,
   key: string,
@@ -198,7 +198,7 @@ export async function makeLease(
   return request("POST", "/v1/leases", { query: { hold_offers: true }, body, headers: { "Idempotency-Key": key } });
 }
 
-/** A text that nobody else has. */
+/** 128 random bits in hexadecimal. */
 export function freshKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -212,7 +212,7 @@ export async function changeLease(id: string, body: LeaseChange, dry: boolean, s
 export const acceptOffer = async (id: string): Promise<Lease> =>
   (await request<{ lease: Lease }>("POST", `${path("offers", id)}/accept`)).lease;
 
-/** All pages of a list that is continued by `marker`: at most so many entries, and whether there are more. */
+/** Loads up to `most` entries of a list that is paged by `marker`. `more` says whether the list continues. */
 export async function all<T extends { id: string }>(
   url: string,
   name: string,
@@ -232,7 +232,7 @@ export async function all<T extends { id: string }>(
   return { items: items.slice(0, most), more: true };
 }
 
-/** When a lease starts and ends. */
+/** Start and end in milliseconds since 1970 (UTC). */
 export function period(lease: Pick<Lease, "start_date" | "end_date">): { start: number; end: number } {
   return { start: parse(lease.start_date), end: parse(lease.end_date) };
 }

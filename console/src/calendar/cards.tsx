@@ -1,4 +1,4 @@
-// What the calendar says, on a phone.
+// A list of leases, which replaces the calendar on phones.
 
 import type { JSX } from "preact";
 import { clock, type Lease, period } from "../api/client";
@@ -9,7 +9,7 @@ import { useContextOf, useLoaded, useNow } from "../state";
 import { t } from "../texts";
 import { length, stamp } from "./zone";
 
-/** On a phone: what the caller has. */
+/** Leases of the caller's project that have not ended. If it has none, all leases that the caller can see. */
 export function Cards(): JSX.Element {
   const now = useNow(() => clock.now(), 5000);
   const { zone, session } = useContextOf();

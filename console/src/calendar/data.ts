@@ -1,4 +1,4 @@
-// What the calendar shows, as the views use it: with times as numbers and an index of the bars of each host.
+// The calendar as the views use it, with times in milliseconds and an index of each host's bars.
 
 import { answer, clock, type Query, type Tagged } from "../api/client";
 import { type Interval, IntervalIndex, lanes } from "./geometry";
@@ -18,7 +18,7 @@ export interface Bar extends Interval {
   kind: Kind;
   lease: CalendarLease | null;
   instances: number | null;
-  /** The whole host is taken. */
+  /** Whether the bar takes the whole host. */
   whole: boolean;
   lane: number;
   lanes: number;
@@ -27,7 +27,7 @@ export interface Bar extends Interval {
 export interface CalendarHost {
   id: string;
   name: string | null;
-  /** Null where the caller may not know of pools. */
+  /** Null if the caller isn't allowed to see pools. */
   pool: string | null;
   group: string | null;
   status: "open" | "closed" | "failed" | "maintenance" | "deleted";
@@ -41,7 +41,7 @@ export interface Calendar extends Interval {
   hosts: CalendarHost[];
   leases: CalendarLease[];
   bucketMinutes: number | null;
-  /** There are more hosts than are shown. */
+  /** Whether the fleet has more hosts than `hosts`. */
   more: boolean;
 }
 
@@ -72,7 +72,7 @@ interface WireCalendar {
   next: string | null;
 }
 
-/** So many hosts are shown at most; more are named by their number. */
+/** Maximum number of hosts to show. */
 export const MOST_HOSTS = 5000;
 const PAGE = 1000;
 
@@ -89,7 +89,7 @@ function host(wire: WireCalendar["hosts"][number], leases: CalendarLease[]): Cal
     lane: 0,
     lanes: 1,
   }));
-  // Preemptible instances are a line at the foot of the row; all others share its height where they overlap.
+  // Preemptible instances are a line at the foot of the row. All other bars split its height if they overlap.
   const drawn = bars.filter((bar) => !SHARED.has(bar.kind));
   const groups = new IntervalIndex(drawn);
   const placed = lanes(drawn);
@@ -133,7 +133,7 @@ export function readCalendar(pages: WireCalendar[]): Calendar | null {
   };
 }
 
-/** Pages of the last load, by query. */
+/** Pages of the last load by query, for revalidation. */
 let loaded = new Map<string, Tagged>();
 export function forgetCalendar(): void {
   loaded = new Map();

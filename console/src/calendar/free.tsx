@@ -1,4 +1,4 @@
-// When there is room: how many hosts are free when, and the next time for so many of them.
+// Availability: the number of free hosts over time, and the search for the next free slot.
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -10,7 +10,7 @@ import { parseLength, WhereError, whereJson } from "../where";
 import * as geometry from "./geometry";
 import { clock as clockText, day, stamp } from "./zone";
 
-/** How many hosts are free when, below the timeline, at its scale. */
+/** A chart of the number of free hosts, below the timeline and at its scale. */
 export function FreeStrip({
   availability,
   scale,
@@ -64,7 +64,7 @@ export function FreeStrip({
   );
 }
 
-/** "When can I have n of these?" */
+/** Finds the earliest slots with enough free hosts. */
 export function Find({ draft }: { draft: (form: FormDraft) => void }): JSX.Element {
   const { zone } = useContextOf();
   const [count, setCount] = useState(1);
@@ -185,7 +185,7 @@ export function Find({ draft }: { draft: (form: FormDraft) => void }): JSX.Eleme
   );
 }
 
-/** `Wed 25 Nov 10:00 – 14:00`, with the second day where it is another one. */
+/** `Wed 25 Nov 10:00 – 14:00`. Also has the day of the end if it differs. */
 function slotText(start: number, end: number, zone: string): string {
   const [first, last] = [day(start, zone), day(end, zone)];
   return `${first} ${clockText(start, zone)} – ${first === last ? "" : `${last} `}${clockText(end, zone)}`;

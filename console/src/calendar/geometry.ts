@@ -1,17 +1,17 @@
-// The geometry of the timeline: which time is where, which rows are visible, what is under the pointer. Pure: no
-// document, no clock. Times are milliseconds since 1970 (UTC), lengths are CSS pixels.
+// Geometry of the timeline: positions of times, visible rows, the row under the pointer. Pure: no document, no clock.
+// Times are milliseconds since 1970 (UTC), lengths are CSS pixels.
 
 import { clock, day, fromWall, month, toWall } from "./zone";
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
-/** The narrowest and the widest period that is shown at once. The API answers for 400 days at most. */
+/** Shortest and longest period on the screen. The API's limit is 400 days. */
 export const NARROWEST = HOUR;
 export const WIDEST = 370 * DAY;
 const MOST = 400 * DAY;
 
-/** A period, and how wide it is drawn. */
+/** A period and the width at which it is drawn. */
 export interface Scale {
   start: number;
   end: number;
@@ -26,13 +26,13 @@ export function timeAt(scale: Scale, x: number): number {
   return scale.start + (x / scale.width) * (scale.end - scale.start);
 }
 
-/** The same length, moved by so many pixels. */
+/** Moves the period by `pixels` without changing its length. */
 export function pan(scale: Scale, pixels: number): Scale {
   const shift = (pixels / scale.width) * (scale.end - scale.start);
   return { ...scale, start: scale.start + shift, end: scale.end + shift };
 }
 
-/** Zooms by a factor (above 1: a longer period), so that what is at `x` stays there. */
+/** Zooms and keeps the time at `x` in place. A factor above 1 makes the period longer. */
 export function zoom(scale: Scale, factor: number, x: number): Scale {
   const length = Math.min(WIDEST, Math.max(NARROWEST, (scale.end - scale.start) * factor));
   const fixed = timeAt(scale, x);
@@ -40,7 +40,7 @@ export function zoom(scale: Scale, factor: number, x: number): Scale {
   return { ...scale, start, end: start + length };
 }
 
-/** The nearest time that drafts of leases may start or end at: quarters of an hour, minutes when zoomed in. */
+/** Rounds the start or end of a draft to 15 minutes, or to 1 minute when zoomed in. */
 export function snap(scale: Scale, time: number): number {
   const pixels = (scale.width / (scale.end - scale.start)) * 15 * MINUTE;
   const step = pixels > 60 ? MINUTE : 15 * MINUTE;
@@ -50,14 +50,14 @@ export function snap(scale: Scale, time: number): number {
 export interface Tick {
   time: number;
   label: string;
-  /** The beginning of a day, or of a month or year where days are too narrow. */
+  /** Start of a day. At wider scales, start of a week or a year. */
   major: boolean;
 }
 
 const STEPS = [5, 15, 30, 60, 180, 360, 720].map((minutes) => minutes * MINUTE);
 const LEAST = 90;
 
-/** Lines of the axis, at whole times of the zone's clocks; at least some 80 pixels apart. */
+/** Ticks of the axis at round local times, at least about 80 pixels apart. */
 export function ticks(scale: Scale, zone: string): Tick[] {
   const perPixel = (scale.end - scale.start) / scale.width;
   const step = STEPS.find((candidate) => candidate / perPixel >= LEAST);
@@ -78,7 +78,7 @@ export function ticks(scale: Scale, zone: string): Tick[] {
   }
   const days = [1, 2, 7].find((count) => (count * DAY) / perPixel >= LEAST * 0.9);
   if (days) {
-    // Weeks begin on Mondays: 5 January 1970 was one.
+    // Weeks start on Monday. 5 January 1970 was a Monday.
     const origin = days === 7 ? 4 * DAY : 0;
     const length = days * DAY;
     for (let wall = Math.floor((first - origin) / length) * length + origin; ; wall += length) {
@@ -93,13 +93,16 @@ export function ticks(scale: Scale, zone: string): Tick[] {
   }
 }
 
-/** Something with a time: where it has no end, it is `Infinity`. */
+/** `end` is `Infinity` for an interval without end. */
 export interface Interval {
   start: number;
   end: number;
 }
 
-/** Finds what overlaps a period in logarithmic time: sorted by start, with the latest end so far. */
+/**
+ * Finds the items that overlap a period. Items are sorted by start, and a binary search over the latest end so far
+ * skips those that have ended.
+ */
 export class IntervalIndex<T extends Interval> {
   readonly items: readonly T[];
   private readonly latest: number[] = [];
@@ -113,10 +116,10 @@ export class IntervalIndex<T extends Interval> {
     }
   }
 
-  /** What overlaps [start, end), in the order of the starts. */
+  /** Items that overlap [start, end), sorted by start. */
   between(start: number, end: number): T[] {
     const found: T[] = [];
-    // Everything before has ended by then, since the latest end of all before has passed.
+    // Skip items that have ended by `start`: the latest end of all items before `low` isn't after it.
     let low = 0;
     let high = this.items.length;
     while (low < high) {
@@ -133,7 +136,7 @@ export class IntervalIndex<T extends Interval> {
   }
 }
 
-/** Puts what overlaps into lanes, each as high as can be; returns the lane of each and how many there are. */
+/** Puts each item into the first lane that is free at its start. Returns lanes by item, and the number of lanes. */
 export function lanes(items: readonly Interval[]): { lane: number[]; count: number } {
   const order = items.map((_, at) => at).sort((one, other) => (items[one]?.start ?? 0) - (items[other]?.start ?? 0));
   const ends: number[] = [];
@@ -155,7 +158,7 @@ export interface Row {
   height: number;
 }
 
-/** Places rows below each other. */
+/** Stacks rows from 0 without gaps, and returns their total height. */
 export function stack<T extends { height: number }>(rows: readonly T[]): { rows: (T & Row)[]; height: number } {
   let top = 0;
   const placed = rows.map((row) => {
@@ -166,7 +169,7 @@ export function stack<T extends { height: number }>(rows: readonly T[]): { rows:
   return { rows: placed, height: top };
 }
 
-/** The index of the row at a height, or -1. Rows lie without gaps, in order. */
+/** Index of the row at `y`, or -1. Rows must be in order and without gaps. */
 export function rowAt(rows: readonly Row[], y: number): number {
   let low = 0;
   let high = rows.length - 1;
@@ -181,7 +184,7 @@ export function rowAt(rows: readonly Row[], y: number): number {
   return -1;
 }
 
-/** The rows that are visible, as a half-open range of indices. */
+/** Visible rows as a half-open range of indices. */
 export function visible(rows: readonly Row[], top: number, height: number): [number, number] {
   const first = rowAt(rows, Math.max(0, top));
   if (first < 0) return [0, 0];
@@ -190,14 +193,14 @@ export function visible(rows: readonly Row[], top: number, height: number): [num
   return [first, end];
 }
 
-/** How many of the hosts are taken when: steps, in order, without gaps, over [start, end). */
+/** Number of occupied hosts over [start, end), as steps of time and count in order and without gaps. */
 export function occupancy(hosts: readonly (readonly Interval[])[], start: number, end: number): [number, number][] {
   const changes = new Map<number, number>([[start, 0]]);
   const change = (time: number, by: number): void => {
     changes.set(time, (changes.get(time) ?? 0) + by);
   };
   for (const bars of hosts) {
-    // Of overlapping bars a host is taken once.
+    // A host with overlapping bars counts once.
     let until = -Infinity;
     for (const bar of [...bars].sort((one, other) => one.start - other.start)) {
       const from = Math.max(bar.start, until, start);
@@ -220,8 +223,8 @@ export function occupancy(hosts: readonly (readonly Interval[])[], start: number
 export const HUES = 12;
 
 /**
- * A hue for each project: by hash, so that it is the same in every session, and another one where that is taken, as
- * long as there are any. Neighbors differ in lightness as well.
+ * Picks a hue for each project by hash, so it is usually the same in every session. If another project has the hue, a
+ * free one is used while there is any. Neighboring hues also differ in lightness.
  */
 export function hues(projects: Iterable<string>): Map<string, { hue: number; dark: boolean }> {
   const taken = new Set<number>();
@@ -230,7 +233,7 @@ export function hues(projects: Iterable<string>): Map<string, { hue: number; dar
     let hash = 2166136261;
     for (let at = 0; at < project.length; at += 1) hash = Math.imul(hash ^ project.charCodeAt(at), 16777619) >>> 0;
     let slot = (hash >>> 8) % HUES;
-    // Seven and twelve have no common factor: every hue is tried, distant ones first.
+    // 7 and 12 have no common factor, so every hue is tried, distant ones first.
     for (let tried = 1; taken.has(slot) && tried < HUES; tried += 1) slot = (slot + 7) % HUES;
     taken.add(slot);
     found.set(project, { hue: slot * (360 / HUES) + 10, dark: slot % 2 === 1 });
@@ -238,14 +241,14 @@ export function hues(projects: Iterable<string>): Map<string, { hue: number; dar
   return found;
 }
 
-/** The period that should be loaded for what is shown, so that small moves need no further request: whole days. */
+/** Period to load for a scale: whole days, with a margin so that small moves need no request. */
 export function loadWindow(scale: Scale): Interval {
   const length = scale.end - scale.start;
   const margin = Math.min(length / 2, (MOST - 2 * DAY - length) / 2);
   return { start: Math.floor((scale.start - margin) / DAY) * DAY, end: Math.ceil((scale.end + margin) / DAY) * DAY };
 }
 
-/** How many minutes a bucket has where bars would be too narrow to tell apart; null where bars are drawn. */
+/** Length of a bucket in minutes if bars would be too narrow to tell apart. Null: draw bars. */
 export function bucketMinutes(scale: Scale, hosts: number): number | null {
   const length = scale.end - scale.start;
   if (length <= 62 * DAY || hosts <= 200) return null;

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { fitting } from "./paint";
 
-/** Every character is 10 wide but for `i`, which is 4. */
+/** Each character is 10 wide, except that `i` is 4 wide. */
 const widths = new Float64Array(0x7f).fill(10);
 widths["i".charCodeAt(0)] = 4;
 

@@ -1,25 +1,25 @@
-// Draws the timeline on a canvas: only rows that are visible, only bars of the period that is shown.
+// Draws the timeline on a canvas. Only draws visible rows, and only bars of the visible period.
 
 import { t } from "../texts";
 import type { Bar, CalendarHost, Kind } from "./data";
 import { type Interval, MINUTE, type Row, type Scale, ticks, visible, xOf } from "./geometry";
 import { clock } from "./zone";
 
-/** A row of the timeline. */
+/** A group's heading or a host. */
 export type Line =
   | { kind: "group"; height: number; name: string; hosts: CalendarHost[]; open: boolean; steps: [number, number][] }
   | { kind: "host"; height: number; host: CalendarHost };
 
 export type PlacedLine = Line & Row;
 
-/** A period that is drawn over rows: a draft or what is offered instead. */
+/** A period drawn over rows: a draft or an offered alternative. */
 export interface Ghost extends Interval {
-  /** Indices of rows, half-open. */
+  /** Half-open range of row indices: `first`, `end_row`. */
   first: number;
   end_row: number;
   look: "asking" | "can" | "cannot" | "offer";
   label: string;
-  /** Which offer it is, if it is one. */
+  /** Index of the offer. Absent for a draft. */
   offer?: number;
 }
 
@@ -27,12 +27,12 @@ export interface Scene {
   scale: Scale;
   lines: readonly PlacedLine[];
   scrollTop: number;
-  /** All of the canvas, CSS pixels. */
+  /** Size of the whole canvas in CSS pixels. */
   width: number;
   height: number;
-  /** Where the names end and time begins. */
+  /** Width of the column of names. */
   left: number;
-  /** Where the axis ends and rows begin. */
+  /** Height of the axis. */
   top: number;
   now: number;
   zone: string;
@@ -42,11 +42,11 @@ export interface Scene {
   focused: number;
   focusedBar: Bar | null;
   ghosts: readonly Ghost[];
-  /** Names of projects by identifier, as far as they are known. */
+  /** Names of known projects by ID. */
   projects: Readonly<Record<string, string>>;
-  /** The hues of projects. */
+  /** By project ID. */
   hues: ReadonlyMap<string, { hue: number; dark: boolean }>;
-  /** Where hosts have buckets instead of bars: when the first begins, and how long each is. */
+  /** Start of the first bucket and length of each. Null if hosts have bars. */
   buckets: { start: number; minutes: number } | null;
 }
 
@@ -75,10 +75,9 @@ export function palette(element: Element): Palette {
 
 const FONT = '12px system-ui, "DejaVu Sans", sans-serif';
 const BOLD = `600 ${FONT}`;
-/** For names in bars that share the height of a row. */
+/** For names in bars that split the height of a row. */
 const SMALL = FONT.replace("12px", "10px");
 
-/** The fill and the ink of a bar. */
 export function colors(bar: Bar, look: Palette, hues: Scene["hues"]): { fill: string; ink: string; edge: string } {
   if (bar.kind === "maintenance") return { fill: look.hatch, ink: look.ink, edge: look.soft };
   if (bar.kind === "instance" && !bar.lease) return { fill: look.soft, ink: look.bg, edge: look.soft };
@@ -93,7 +92,7 @@ export function colors(bar: Bar, look: Palette, hues: Scene["hues"]): { fill: st
   return { fill, ink: "#ffffff", edge: fill };
 }
 
-/** What a bar is called; `projects` has names of projects by identifier. */
+/** Text of a bar. `projects` has names of projects by ID. */
 export function label(bar: Bar, projects: Readonly<Record<string, string>>): string {
   const names: Record<Kind, string> = {
     lease: "",
@@ -109,17 +108,17 @@ export function label(bar: Bar, projects: Readonly<Record<string, string>>): str
   return bar.kind === "offer" ? `${names.offer}: ${name}` : name;
 }
 
-/** Lanes that a row has at most; where more bars overlap, the last lane has all the rest. */
+/** Maximum number of lanes in a row. If more bars overlap, the last lane has all remaining bars. */
 const LANES = 6;
 
-/** How high the row of a host is: so that names can be read where leases share it. */
+/** Height of a host's row. Names stay readable if leases split the row, unless it is dense. */
 export function heightOf(host: CalendarHost, dense: boolean): number {
   if (dense) return 17;
   const lanes = host.bars.items.reduce((most, bar) => Math.max(most, bar.lanes), 1);
   return lanes === 1 ? 25 : 5 + 14 * Math.min(lanes, LANES);
 }
 
-/** Where in its row a bar is drawn: bars that overlap share the height. */
+/** Vertical position of a bar. Overlapping bars split the height of the row. */
 export function barBox(row: Row, bar: Bar): { y: number; height: number } {
   const inside = row.height - 5;
   if (bar.kind === "preemptible") return { y: row.top + row.height - 4, height: 3 };
@@ -163,7 +162,7 @@ export function paint(context: CanvasRenderingContext2D, scene: Scene, look: Pal
     if (line.kind === "group") paintOccupancy(context, line, scale, look);
     else paintHost(context, line, scene, look, captions);
   }
-  // The present lies over bars and under their names, so that these can be read.
+  // The line of the present is above bars but below their names, which stay readable.
   context.fillStyle = look.danger;
   context.fillRect(Math.round(nowX), scene.scrollTop, 2, bottom);
   let font = "";
@@ -263,7 +262,7 @@ function paintNames(context: CanvasRenderingContext2D, scene: Scene, look: Palet
   context.fillRect(left - 1, 0, 1, height);
 }
 
-/** How many of the hosts of a group are taken, as a step area. */
+/** Draws the number of occupied hosts in a group as a step chart. */
 function paintOccupancy(
   context: CanvasRenderingContext2D,
   line: PlacedLine & { kind: "group" },
@@ -309,7 +308,7 @@ function paintHost(
   }
 }
 
-/** Columns of occupancy, where bars would be too narrow. */
+/** Draws columns of occupancy (per mille), for scales at which bars would be too narrow. */
 function paintBuckets(
   context: CanvasRenderingContext2D,
   row: Row,
@@ -331,17 +330,17 @@ function paintBuckets(
   context.globalAlpha = 1;
 }
 
-/** The name of a bar, to be drawn over all bars. */
+/** Name of a bar. Names are drawn above all bars. */
 interface Caption {
   text: string;
   x: number;
   y: number;
   height: number;
   ink: string;
-  /** What it stands on where something would be drawn through it: a fill, and how opaque that is. */
+  /** Fill and opacity of the background, which keeps lines from crossing the text. */
   ground: string;
   opacity: number;
-  /** It needs a ground wherever it is. */
+  /** Whether to always draw the background. Otherwise, only where the line of the present crosses the text. */
   grounded: boolean;
 }
 
@@ -352,7 +351,7 @@ function paintCaption(context: CanvasRenderingContext2D, caption: Caption, nowX:
   if (caption.grounded || (nowX > x - 5 && nowX < x + 600)) {
     const wide = Math.ceil(context.measureText(text).width) + 6;
     if (caption.grounded || nowX < x + wide - 3) {
-      // At whole pixels, so that its edges are not seen.
+      // At whole pixels, so that its edges are invisible.
       const box = [Math.round(x - 3), Math.round(y + 2), wide, Math.round(height - 4)] as const;
       context.fillStyle = look.bg;
       if (caption.opacity < 1) context.fillRect(...box);
@@ -409,7 +408,7 @@ function paintBar(
   if (marked) outline(context, from + 0.5, y + 0.5, wide - 1, height - 1, look.ink, 2);
   context.globalAlpha = 1;
   const room = Math.min(to, scale.width) - Math.max(from, 0) - 10;
-  // Where bars lie on each other their names would, too.
+  // Bars of the last lane can cover each other, and their names would too.
   const piled = bar.lanes > LANES && bar.lane >= LANES - 1;
   if (room < 26 || height < 11 || piled) return;
   captions.push({
@@ -454,9 +453,9 @@ function paintGhost(context: CanvasRenderingContext2D, ghost: Ghost, scene: Scen
   context.font = FONT;
 }
 
-/** Texts of these characters alone run from left to right, and are as wide as their characters together. */
+/** Printable ASCII. Such text runs from left to right, and its width is the sum of the widths of its characters. */
 const PLAIN = /^[\x20-\x7e]*$/;
-/** How wide these characters are, by font. Most of what a text costs is shaping it, and scrolling shows many new ones. */
+/** Widths of these characters by font. Shaping is the main cost of text, and scrolling reveals much new text. */
 const advances = new Map<string, Float64Array>();
 
 function advancesOf(context: CanvasRenderingContext2D, font: string): Float64Array {
@@ -469,7 +468,7 @@ function advancesOf(context: CanvasRenderingContext2D, font: string): Float64Arr
   return widths;
 }
 
-/** How many of the characters of a plain text there is room for: all, or as many as leave room for the ellipsis. */
+/** Number of characters of an ASCII text that fit: all, or as many as leave room for the ellipsis. */
 export function fitting(text: string, widths: Float64Array, ellipsis: number, room: number): number {
   let wide = 0;
   let count = 0;
@@ -481,12 +480,12 @@ export function fitting(text: string, widths: Float64Array, ellipsis: number, ro
   return text.length;
 }
 
-/** Names may be long and in any direction; each is drawn as one that stands alone. */
+/** Cuts a text to `room` pixels. Names can run in any direction, so text beyond ASCII is isolated (Unicode FSI). */
 export function fit(context: CanvasRenderingContext2D, font: string, text: string, room: number): string {
   if (room <= 0) return "";
   if (PLAIN.test(text)) {
     const widths = advancesOf(context, font);
-    // Three dots are as wide as the ellipsis, or wider.
+    // Three dots are at least as wide as the ellipsis.
     const count = fitting(text, widths, 3 * (widths[0x2e] ?? 0), room);
     return count === text.length ? text : count > 0 ? `${text.slice(0, count)}…` : "";
   }

@@ -1,5 +1,5 @@
-// The timeline as a component: a canvas that draws, and a grid of elements for the row that has the focus, which
-// assistive technology reads.
+// The timeline as a component: a canvas, and a grid of elements for assistive technology, with the bars of the focused
+// row only.
 
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -11,14 +11,14 @@ import { MINUTE, type Scale } from "./geometry";
 import { barBox, type Ghost, heightOf, label, type Line, paint, palette, type Palette, type Scene } from "./paint";
 import { stamp } from "./zone";
 
-/** A period over some hosts that a lease might take. */
+/** Hosts and period of a lease that is being drafted. */
 export interface Draft {
   hosts: CalendarHost[];
   start: number;
   end: number;
 }
 
-/** Another end or start of a lease that exists. */
+/** A new start or end of an existing lease. */
 export interface Edge {
   lease: string;
   side: "start" | "end";
@@ -32,7 +32,7 @@ export interface TimelineProps {
   groupBy: string;
   dense: boolean;
   layers: ReadonlySet<string>;
-  /** Names of projects by identifier, as far as they are known. */
+  /** Names of known projects by ID. */
   projects: Readonly<Record<string, string>>;
   theme: string;
   selected: string | null;
@@ -46,11 +46,11 @@ export interface TimelineProps {
   onScale: (scale: Omit<Scale, "width">) => void;
   onDraft: (draft: Draft | null, done: boolean) => void;
   onOffer: (index: number) => void;
-  /** Of an edge that is dragged: what a lease that ends or starts there would be, as the service says. */
+  /** Result of the dry run for the dragged edge. */
   edgeAnswer: {
     look: Ghost["look"];
     label: string;
-    /** Where it could end or start instead. */
+    /** Alternative periods of the lease. */
     offers: { start: number; end: number; label: string }[];
     lease: string | null;
   };
@@ -222,7 +222,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
   latest.current = props;
   const current = useRef(scale);
   current.current = scale;
-  // Not passive: the page must not scroll or zoom meanwhile.
+  // Not passive, because the page itself must not scroll or zoom.
   useEffect(() => {
     const element = scroller.current;
     const wheel = (event: WheelEvent): void => {
@@ -483,7 +483,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
       ? t.calendar.groupLabel(line.name, line.hosts.length)
       : (line.host.name ?? t.calendar.unnamed(line.host.id));
   const [first, last] = geometry.visible(lines.rows, scrollTop, size.height - AXIS);
-  // The rows around the focus, so that a reader can also go from row to row by itself.
+  // All visible rows, so that a screen reader can also move between rows by itself.
   const read = lines.rows.slice(first, last).map((line, at) => ({ line, row: first + at }));
 
   return (
@@ -502,7 +502,7 @@ export function Timeline(props: TimelineProps): JSX.Element {
         onFocus={() => focus.row < 0 && setFocus({ row: 0, bar: -1 })}
         onScroll={(event) => {
           schedule();
-          // The canvas follows at once; the rows that are read aloud, when it has come to rest.
+          // The canvas follows at once. Rows for screen readers are updated when scrolling stops.
           clearTimeout(rest.current);
           rest.current = setTimeout((top: number) => setScrollTop(top), 120, event.currentTarget.scrollTop);
         }}

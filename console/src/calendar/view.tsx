@@ -1,4 +1,4 @@
-// The start page: what is reserved when, when there is room, and what the caller has.
+// The start page: the calendar with its toolbar, free hosts and drawer, or a list of leases on phones.
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -21,7 +21,7 @@ import { length, rfc3339 } from "./zone";
 const SPANS = { hour: HOUR, day: DAY, week: 7 * DAY, month: 31 * DAY, quarter: 92 * DAY, year: 366 * DAY };
 type Span = keyof typeof SPANS;
 const LAYERS = ["offer", "instance", "preemptible", "maintenance", "power"] as const;
-/** Below this width there are lists instead of a timeline. */
+/** Up to this width, a list replaces the timeline. */
 const NARROW = "(max-width: 700px)";
 
 export function CalendarView({ route, theme }: { route: Route; theme: string }): JSX.Element {
@@ -45,7 +45,7 @@ function useMatches(query: string): boolean {
   return matches;
 }
 
-/** While an edge is dragged: whether the lease can start or end there, or why not. */
+/** Dry run of a change while an edge of a lease is dragged. */
 function useEdgeAnswer(edge: Edge | null): TimelineProps["edgeAnswer"] {
   const asked = useSettled(edge, 200, true);
   const [answer, setAnswer] = useState<{ of: Edge; error: ApiError | null } | null>(null);
@@ -77,10 +77,10 @@ function useEdgeAnswer(edge: Edge | null): TimelineProps["edgeAnswer"] {
 const same = (one: Edge, other: Edge): boolean =>
   one.lease === other.lease && one.side === other.side && one.time === other.time;
 
-/** Why something is not to be had, as short as the calendar has room for. */
+/** Reason for a refusal, cut to fit the calendar. */
 const refusalLabel = (error: ApiError): string => (error.hint ?? (error.message || t.calendar.cannot)).slice(0, 120);
 
-/** Around the present: an eighth of the period is past. */
+/** A period that starts an eighth of its length before `now`. */
 const around = (now: number, span: number) => ({ start: now - span / 8, end: now + (span * 7) / 8 });
 
 function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
@@ -89,7 +89,7 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
     const [from, to] = [Date.parse(route.query.get("from") ?? ""), Date.parse(route.query.get("to") ?? "")];
     return to - from >= MINUTE ? { start: from, end: to } : around(clock.now(), SPANS.week);
   });
-  // Until the service has said what time it is there, the period follows its clock.
+  // False until the service's clock is known. The initial period is then moved to the service's present.
   const settled = useRef(route.query.has("from"));
   const [groupBy, setGroupBy] = usePreference<string>("group", "pool");
   const [dense, setDense] = usePreference<"yes" | "no">("dense", "no");
@@ -107,7 +107,7 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
   const wantedBucket = geometry.bucketMinutes({ ...scale, width }, hosts);
   const wanted = geometry.loadWindow({ ...scale, width });
   const [{ window, bucket }, setAsked] = useState({ window: wanted, bucket: wantedBucket });
-  // What is shown stays loaded with room at both sides; only when it leaves that, more is asked for.
+  // A margin around the visible period is loaded. Load again when the view gets close to its edge, or is much shorter.
   const span = scale.end - scale.start;
   const room = Math.min(0.1 * span, DAY);
   const inside = window.start <= scale.start - room && window.end >= scale.end + room;
@@ -115,7 +115,7 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
   const holds = inside && fits;
   useEffect(() => {
     if (holds && bucket === wantedBucket) return;
-    // Both at once: the period that is left is not asked for in the detail of the one that comes.
+    // Change both at once. Otherwise the old period would be requested with the new bucket length.
     const next = { window: holds ? window : wanted, bucket: wantedBucket };
     const timer = setTimeout(() => setAsked(next), 120);
     return () => clearTimeout(timer);
@@ -123,7 +123,7 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
 
   const key = `calendar ${window.start} ${window.end} ${groupBy} ${bucket ?? ""}`;
   const loaded = useLoaded<Calendar | null>(key, (signal) => loadCalendar(window, groupBy, bucket, signal));
-  // What is past is free no more.
+  // The API only knows what is free from now on.
   const free = useLoaded<{ availability: Availability }>(
     window.end > clock.now() + MINUTE ? `free ${window.start} ${window.end}` : null,
     (signal) =>
@@ -172,7 +172,7 @@ function Wide({ route, theme }: { route: Route; theme: string }): JSX.Element {
       return;
     }
     if (selected) open(null);
-    // Who may not know the names of all of them gets as many hosts, whichever they are.
+    // If the caller isn't allowed to see all names, request the same number of any hosts.
     const known = next.hosts.flatMap((host) => (host.name === null ? [] : [host.name]));
     const names = known.length === next.hosts.length ? known : [];
     setDraft((before) => ({

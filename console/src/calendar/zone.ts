@@ -1,4 +1,5 @@
-// Time zones: what a clock on the wall shows. Pure; times are milliseconds since 1970 (UTC).
+// Time zones and formats of times. Pure. Times are milliseconds since 1970 (UTC). Wall times are the local times of a
+// zone, represented as if they were UTC.
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
@@ -20,7 +21,7 @@ function wallFormat(zone: string): Intl.DateTimeFormat {
   return format;
 }
 
-/** What a clock in the zone shows, as if it were UTC. */
+/** Wall time in the zone. */
 export function toWall(time: number, zone: string): number {
   if (zone === "UTC") return time;
   const part: Record<string, number> = {};
@@ -30,8 +31,8 @@ export function toWall(time: number, zone: string): number {
 }
 
 /**
- * When a clock in the zone shows this. Of a time that occurs twice it is the first one; a time that is skipped when
- * clocks go forward is read as if they had not.
+ * Inverse of `toWall`. If a wall time occurs twice, returns the first time. If clocks skip it, returns the time as if
+ * they had not gone forward.
  */
 export function fromWall(wall: number, zone: string): number {
   if (zone === "UTC") return wall;
@@ -68,18 +69,18 @@ export function stamp(time: number, zone: string): string {
   return Number.isFinite(time) ? new Date(toWall(time, zone)).toISOString().slice(0, 16).replace("T", " ") : "";
 }
 
-/** The value of an input of the type `datetime-local`. */
+/** Value of an `<input type="datetime-local">`. */
 export function forInput(time: number, zone: string): string {
   return stamp(time, zone).replace(" ", "T");
 }
 
-/** When that input says; null if it says nothing. */
+/** Inverse of `forInput`. Null if the value is empty or invalid. */
 export function fromInput(value: string, zone: string): number | null {
   const wall = Date.parse(`${value}Z`);
   return Number.isNaN(wall) ? null : fromWall(wall, zone);
 }
 
-/** How long: `3 d 4 h`, `25 min`. */
+/** `3 d 4 h`, `25 min`: at most two units, without sign. */
 export function length(milliseconds: number): string {
   const minutes = Math.round(Math.abs(milliseconds) / 60_000);
   const [days, hours, rest] = [Math.floor(minutes / 1440), Math.floor((minutes % 1440) / 60), minutes % 60];
@@ -92,14 +93,14 @@ export function relative(time: number, now: number): string {
   return time >= now ? `in ${length(time - now)}` : `${length(now - time)} ago`;
 }
 
-/** Reads a date of the API: `2030-01-02T10:00:00.000000`, `2030-01-02 10:00:00` (UTC) or RFC 3339. NaN if it is none. */
+/** Reads a date of the API: `2030-01-02T10:00:00.000000`, `2030-01-02 10:00:00` (UTC) or RFC 3339. NaN if invalid. */
 export function parse(text: string | null | undefined): number {
   if (!text) return Number.NaN;
   const iso = text.replace(" ", "T");
   return Date.parse(/(Z|[+-]\d\d:\d\d)$/.test(iso) ? iso : `${iso}Z`);
 }
 
-/** As requests say it: `2030-01-02T10:00:00Z`. */
+/** `2030-01-02T10:00:00Z`, without fractions of a second. */
 export function rfc3339(time: number): string {
   return new Date(time).toISOString().replace(/\.\d+Z$/, "Z");
 }
