@@ -1,4 +1,4 @@
-// The console in a browser, with the real service.
+// Tests of the console in a browser, with the real service.
 
 import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -143,7 +143,7 @@ describe("with the demonstration's fleet", () => {
     await picture(dark, "refused");
     await light.context().close();
     await dark.context().close();
-    // They are in the checkout, and the README shows them.
+    // The checkout must have the pictures, and the README must show them.
     const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
     for (const name of ["calendar", "refused"]) {
       expect(readme).toContain(`docs/images/${name}.png`);
@@ -253,7 +253,7 @@ describe("with the demonstration's fleet", () => {
     const to = await point(page, "r1-h04", end + 6 * HOUR);
     const tried = page.waitForResponse((answer) => answer.url().includes(`${lease.id}?dry_run=true`));
     await drag(page, await point(page, "r1-h04", end), to, async () => {
-      // While it is dragged the answer is there already.
+      // The answer must arrive during the drag.
       expect((await tried).status()).toBe(200);
       await pause(300);
       await page.screenshot({ path: join(out, "edge-light.png") });
@@ -428,7 +428,7 @@ describe("with the demonstration's fleet under a fast clock", () => {
   });
 
   it("a lease starts while the page is open", async () => {
-    // It begins half an hour after the present of the demonstration: a few seconds of ours.
+    // It starts half an hour after the demo's present, which takes a few seconds at this speed.
     const page = await open(browser);
     await visit(page, service, "#/leases?find=load-test");
     const row = page.locator("tbody tr").first();
@@ -485,7 +485,7 @@ describe("with a service that asks who somebody is", () => {
   it("a member sees what is free and the own leases, and no name of others anywhere in the traffic", async () => {
     const page = await open(browser);
     const traffic: string[] = [];
-    // Read on its way: a browser may have forgotten it when it is asked later.
+    // Read each body on its way, because the browser can drop it before it is read later.
     await page.route(
       (url) => !url.pathname.endsWith("/calendar/changes"),
       async (route) => {

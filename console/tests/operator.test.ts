@@ -1,5 +1,5 @@
-// What operators see in a browser: questions about clusters, drift, prices, a large fleet from afar, and preemptible
-// instances that leave for a lease.
+// Tests of operators' views in a browser: placement questions, drift, prices, a large fleet at the scale of a year, and
+// preemption for a lease.
 
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
@@ -11,7 +11,7 @@ const node = (name: string, role: string, free: number): string =>
   `${name}.x|16384|0|${free}|100000|90000|8|${role}|u|1||N|0|0|1.0`;
 const instance = (name: string, secondary: string): string =>
   `${name}.x|1024|1024|1|running|Y|n1.x|${secondary}.x|drbd||1|-|N`;
-/** Three nodes, of which the first has all instances. */
+/** Three nodes. The first one has all instances. */
 const CLUSTER = [
   "g|u|preferred||",
   "",
@@ -37,7 +37,6 @@ afterAll(async () => {
   await browser?.close();
 });
 
-/** The time of the service. */
 const serviceNow = async (service: Service): Promise<number> =>
   Date.parse((await service.ask<{ calendar: { now: string } }>("GET", "/v1/calendar?limit=1")).calendar.now);
 
@@ -61,7 +60,7 @@ describe("with the demonstration's fleet", () => {
     };
     await until("an instance runs somewhere", async () => (await running()).length > 0);
     const [name = ""] = await running();
-    // Where nothing runs, nothing would leave.
+    // Hosts without instances have no link.
     await visit(page, service, "#/fleet?find=r2-h01");
     await page.getByText("r2-h01").first().waitFor();
     expect(await page.getByRole("link", { name: "What would leave" }).count()).toBe(0);
@@ -79,7 +78,7 @@ describe("with the demonstration's fleet", () => {
     await visit(page, service, "#/placement/balance?of=fleet");
     await page.getByText("Which moves balance a group").waitFor();
     await page.getByRole("button", { name: "Ask" }).click();
-    // Whether a regular instance runs in the pool at this moment is up to the demonstration.
+    // The demo doesn't always have a regular instance in the pool.
     await page.getByText(/^(Score by component|There are no instances\.)$/).first().waitFor();
     await page.screenshot({ path: join(out, "fleet-balance-light.png"), fullPage: true });
     expect(await faults(page)).toEqual([]);
@@ -205,7 +204,7 @@ it("more than 200 hosts and more than two months are drawn by how much is reserv
   await page.getByText("210 hosts").first().waitFor();
   const asked = page.waitForRequest((request) => /\/v1\/calendar\?.*bucket=\d/.test(request.url()));
   await page.getByRole("button", { name: "Year", exact: true }).click();
-  // What the service answers is asked of the service: a browser keeps no body of an answer for whoever comes later.
+  // Request the body again, because the browser doesn't keep bodies for tests.
   const told = await service.ask<{
     calendar: { bucket_minutes: number; hosts: { name: string; bars?: unknown; buckets: number[] }[] };
   }>("GET", (await asked).url().slice(service.url.length));
@@ -262,7 +261,7 @@ it("preemptible instances are seen to leave before a lease starts", async () => 
   });
   await row.getByText(/asked to leave at \d{4}-\d\d-\d\d \d\d:\d\d/).waitFor();
   await page.screenshot({ path: join(out, "leaving-light.png") });
-  // It goes to another host where there is room, or ends: on this one it is no more when the lease starts.
+  // It moves to another host if there is capacity, or ends. In both cases it leaves this host before the lease starts.
   await row.getByText(host, { exact: true }).waitFor({ state: "detached", timeout: 90_000 });
   await visit(page, service, `#/leases/${lease.id}`);
   await page.locator("h1 ~ *, .page-head").getByText("active", { exact: true }).first().waitFor({ timeout: 90_000 });

@@ -1,4 +1,4 @@
-// A page of the console: what tests do with it.
+// Helpers for tests that use a page of the console.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -6,12 +6,11 @@ import type { Page } from "playwright-core";
 import type { Service } from "./service";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-/** Where names of rows end and time begins, and the height of the axis. */
+/** Width of the column of names and height of the axis, as in `timeline.tsx`. */
 const [LEFT, AXIS] = [168, 46];
 export const HOUR = 3_600_000;
 
 export const rfc3339 = (time: number): string => new Date(time).toISOString().replace(/\.\d+Z/, "Z");
-/** A reservation of so many hosts. */
 export const hosts = (min: number, more: object = {}) => ({
   resource_type: "physical:host",
   min,
@@ -21,7 +20,7 @@ export const hosts = (min: number, more: object = {}) => ({
   ...more,
 });
 
-/** Faults that people with disabilities would meet. */
+/** Serious and critical accessibility violations, found by axe. */
 export async function faults(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   return page.evaluate(async () => {
@@ -43,7 +42,7 @@ export async function faults(page: Page): Promise<string[]> {
   });
 }
 
-/** The view is there: nothing waits any more. */
+/** Waits until the view has content and isn't loading. */
 export async function settled(page: Page): Promise<void> {
   await page.locator("#content").waitFor();
   await page.waitForFunction(
@@ -56,7 +55,7 @@ export async function visit(page: Page, service: Service, hash: string): Promise
   await settled(page);
 }
 
-/** Where the row of a host, at a time, is on the page. */
+/** Page coordinates of a time in the row of a host. */
 export async function point(page: Page, host: string, time: number): Promise<{ x: number; y: number }> {
   await page.waitForFunction(() => location.hash.includes("from="));
   await page
@@ -81,7 +80,7 @@ export async function point(page: Page, host: string, time: number): Promise<{ x
   );
 }
 
-/** Drags from one point to another; `before` is done at the end, before the button is let go. */
+/** Drags from one point to another. `before` runs before the button is released. */
 export async function drag(
   page: Page,
   from: { x: number; y: number },

@@ -1,4 +1,4 @@
-// What is left of a user after signing out, and what a tab of one user does once another is signed in.
+// Tests of the data that remains after signing out, and of tabs that stay open when another user signs in.
 
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
@@ -30,7 +30,7 @@ describe("signing out and in again", () => {
     await service?.end();
   });
 
-  /** Two tabs of ann's. */
+  /** Two tabs, both signed in as ann. */
   async function tabs(): Promise<[Page & { wrong: string[] }, Page]> {
     const one = await open(browser);
     await one.goto(service.url);
@@ -41,7 +41,7 @@ describe("signing out and in again", () => {
     await two.getByText(ANN).waitFor();
     return [one, two];
   }
-  /** As a sign-in in a tab whose page tells no other. */
+  /** Signs in without telling other tabs. */
   const become = (page: Page, user: string) =>
     page.context().request.post(`${service.url}/v1/session`, {
       headers: { "X-Allot-Console": "1" },

@@ -1,6 +1,6 @@
-// The calendar with 2,000 hosts and 20,000 leases. The browser is told of them in place of the service, unless
-// ALLOT_SCALE_URL says where a service has them (`cargo xtask bench calendar --console`). How long things take is printed,
-// not judged: that depends on the machine.
+// The calendar with 2,000 hosts and 20,000 leases. Responses are faked in the browser, unless ALLOT_SCALE_URL is the
+// address of a service with as many (`cargo xtask bench calendar --console`). Times are printed but not checked,
+// because they depend on the machine.
 
 import { type Browser, type Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -10,7 +10,7 @@ import { mainThread } from "./trace";
 const [HOSTS, LEASES, PER_LEASE] = [2000, 20_000, 4];
 const HOUR = 3_600_000;
 
-/** A fleet as `GET /v1/calendar` tells of it: leases one after another on each host. */
+/** A response of `GET /v1/calendar`, with consecutive leases on each host. */
 function calendar(now: number, limit: number, marker: string | null): object {
   let seed = 7;
   const random = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below;
@@ -79,7 +79,7 @@ afterAll(async () => {
 
 const FRAMES = 120;
 
-/** Does the same in each of many frames: scrolls, or moves the wheel as for moving in time or for zooming in and out. */
+/** Scrolls in each of `FRAMES` frames, or turns the wheel to pan or zoom. */
 async function everyFrame(page: Page, what: string): Promise<void> {
   await page.evaluate(
     ([kind, frames]) =>
@@ -132,7 +132,7 @@ it("a calendar of 2,000 hosts and 20,000 leases draws what is visible", async ()
     const painted = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0);
     figures.push(`${load}: first paint after ${Math.round(painted)} ms, all hosts after ${drawn} ms`);
   }
-  // Rows are there only where they are seen.
+  // Only visible rows have elements.
   expect(await page.locator("[role=rowgroup] > [role=row]").count()).toBeLessThan(60);
   expect(Number(await page.locator("[role=treegrid]").getAttribute("aria-rowcount"))).toBeGreaterThanOrEqual(2001);
   await pause(500);

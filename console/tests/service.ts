@@ -1,4 +1,4 @@
-// The service as a process, and a browser: what tests of the console need.
+// Fixtures for tests of the console: the service as a process, and a browser.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -9,14 +9,14 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll } from "vitest";
 
 const program = process.env.ALLOT ?? "allot";
-/** Where pictures are left. */
+/** Directory for screenshots. */
 export const out = process.env.ALLOT_CONSOLE_OUT ?? join(tmpdir(), "allot-console");
 mkdirSync(out, { recursive: true });
 
 export const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-/** Waits until something holds; the error says what did not. */
+/** Waits until `holds` returns true. `what` is for the error after `seconds`. */
 export async function until(what: string, holds: () => Promise<boolean>, seconds = 60): Promise<void> {
   const end = Date.now() + seconds * 1000;
   while (!(await holds().catch(() => false))) {
@@ -25,7 +25,7 @@ export async function until(what: string, holds: () => Promise<boolean>, seconds
   }
 }
 
-/** A port that nobody listens on, as the system chooses it. */
+/** A free port, chosen by the system. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer().once("error", reject);
@@ -38,14 +38,14 @@ function freePort(): Promise<number> {
 
 export class Service {
   readonly directory = mkdtempSync(join(tmpdir(), "allot-console-"));
-  /** The same each time that it is started; none before the first. */
+  /** Chosen at the first start and kept for later ones. 0 until then. */
   port = 0;
   private child: ChildProcess | null = null;
   private said = "";
 
   constructor(private readonly words: (service: Service) => string[]) {}
 
-  /** The demonstration's fleet, projects and leases, under a clock that runs as ours does, or so many times as fast. */
+  /** The demo's fleet, projects and leases. `speed` is the rate of its clock. */
   static demo(speed = 1): Service {
     return new Service((service) => [
       "demo",
@@ -58,8 +58,7 @@ export class Service {
     ]);
   }
 
-  /** A service that asks who somebody is: `root` is an administrator of `ops`, `ann` a member of `physics`,
-   * `carl` of `chemistry`. */
+  /** A service with sign-in: `root` is administrator of `ops`, `ann` member of `physics`, `carl` of `chemistry`. */
   static async guarded(): Promise<Service> {
     const hash = await hashed("correct horse battery");
     const users = [
@@ -117,7 +116,7 @@ export class Service {
     return this;
   }
 
-  /** As a crash ends it. */
+  /** Ends the service like a crash. */
   async kill(): Promise<void> {
     const child = this.child;
     this.child = null;
@@ -132,7 +131,7 @@ export class Service {
     rmSync(this.directory, { recursive: true, force: true });
   }
 
-  /** A request as a client makes it, not the console. */
+  /** A request as an API client sends it, without the console's session. */
   async ask<T>(method: string, path: string, body?: unknown, token?: string): Promise<T> {
     const answer = await fetch(`${this.url}${path}`, {
       method,
@@ -174,14 +173,14 @@ function hashed(password: string): Promise<string> {
 }
 
 export function browser(): Promise<Browser> {
-  // Continuous integration is root, for whom Chromium has no sandbox.
+  // Continuous integration runs as root, and Chromium's sandbox doesn't support root.
   return chromium.launch({
     executablePath: "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
   });
 }
 
-/** A page that notes what goes wrong on it: exceptions, and what the content security policy refuses. */
+/** A page that records exceptions and violations of the content security policy in `wrong`. */
 export async function open(
   browser: Browser,
   options: { width?: number; height?: number; dark?: boolean; zone?: string } = {},
@@ -196,14 +195,14 @@ export async function open(
   page.setDefaultTimeout(40_000);
   page.on("pageerror", (error) => page.wrong.push(String(error.stack)));
   page.on("console", (message) => {
-    // What the service refuses the browser notes as well; that is tested elsewhere.
+    // The browser also logs error responses, which other tests cover.
     if (message.type() === "error" && !message.text().startsWith("Failed to load resource"))
       page.wrong.push(message.text());
   });
   return page;
 }
 
-/** Before all tests of a group, the demonstration's service and a page; after them, both end. */
+/** Starts the demo and opens a page before all tests of a group, and ends both after them. */
 export function demonstration(
   browser: () => Browser,
   ready: (service: Service, page: Page & { wrong: string[] }) => void,

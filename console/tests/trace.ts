@@ -1,4 +1,4 @@
-// What the main thread of a page did, by a trace of the browser.
+// Measures the main thread of a page by a trace of the browser.
 
 import type { Browser, Page } from "playwright-core";
 
@@ -9,7 +9,7 @@ interface TraceEvent {
   tid: number;
   ts: number;
   dur?: number;
-  /** Processor time, where it was measured: what other programs take meanwhile is not in it. */
+  /** Processor time, if measured. Unlike `dur`, it doesn't include time used by other programs. */
   tdur?: number;
   args?: { name?: string };
 }
@@ -24,7 +24,7 @@ const SCRIPT = new Set([
 ]);
 const TASK = new Set(["RunTask", "ThreadControllerImpl::RunTask"]);
 
-/** Milliseconds of script in all, and of the longest task with all that it did: script, styles, layout, painting. */
+/** Milliseconds of script in total, and of the longest task, including script, styles, layout and painting. */
 export async function mainThread(
   browser: Browser,
   page: Page,
@@ -45,12 +45,12 @@ export async function mainThread(
     if (list) list.push(event);
     else threads.set(thread, [event]);
   }
-  // The page is the one that had most to do.
+  // The page's main thread is the one with the most events.
   const [events = []] = [...main].map((thread) => threads.get(thread) ?? []).sort((a, b) => b.length - a.length);
   const took = (event: TraceEvent): number => (event.tdur ?? event.dur ?? 0) / 1000;
   let [script, until] = [0, 0];
   for (const event of events.filter((event) => SCRIPT.has(event.name)).sort((a, b) => a.ts - b.ts)) {
-    // What is part of another one is counted with that.
+    // Nested events are part of the outer event's time.
     if (event.ts < until) continue;
     until = event.ts + (event.dur ?? 0);
     script += took(event);
