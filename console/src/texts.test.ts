@@ -20,7 +20,7 @@ describe("texts", () => {
       for (const [name, value] of Object.entries(of)) {
         const here = `${path}.${name}`;
         // A group that is indexed by a computed name counts as used.
-        const whole = new RegExp(`${here.replaceAll(".", "\\.")}\\b(?!\\.)`).test(code);
+        const whole = new RegExp(`\\b${here.replaceAll(".", "\\.")}\\b(?!\\.)`).test(code);
         if (typeof value === "object") {
           if (!whole) look(value, here);
         } else if (!whole) unused.push(here);

@@ -174,8 +174,6 @@ export const t = {
 
   lease: {
     missing: "No such lease",
-    terms: "Terms",
-    id: "ID",
     project: "Project",
     user: "User",
     start: "Start",
@@ -244,7 +242,6 @@ export const t = {
     confirmEnd: "End the lease",
     confirmDelete: "Delete the lease",
     keep: "Keep it",
-    gone: "The lease was deleted.",
     faster: "Somebody was faster: what was free a moment ago is taken. The lease is as it was.",
     eventNames: {
       start_lease: "start",
@@ -293,7 +290,6 @@ export const t = {
     makesRoom: "Leases that have not started get other hosts for it.",
     acceptedFrom: (from: string, to: string): string => `Yes, from ${from} to ${to}.`,
     willCost: (amount: string, currency: string): string => `It will cost ${amount} ${currency}`.trim() + ".",
-    refused: "Not as it is",
     matches: (total: number, free: number): string =>
       `${plural(total, "host matches", "hosts match")}; at least ${free} free at every moment of that time.`,
     matchesRoom: (total: number, free: number): string =>
