@@ -47,17 +47,17 @@ export function parseWhere(text: string): Expression | null {
   const comparison = (depth: number): Expression => {
     const token = list[next];
     if (token?.kind === "open") {
-      if (depth >= DEEPEST) throw new WhereError(`more than ${DEEPEST} parentheses in each other`, token.at);
+      if (depth >= DEEPEST) throw new WhereError(`parentheses are nested more than ${DEEPEST} deep`, token.at);
       next += 1;
       const inner = either(depth + 1);
       const close = list[next];
-      if (close?.kind !== "close") throw new WhereError("a “)” is missing", close?.at ?? end);
+      if (close?.kind !== "close") throw new WhereError("missing “)”", close?.at ?? end);
       next += 1;
       return inner;
     }
     if (token?.kind !== "word") {
       throw new WhereError(
-        `expected a property, such as rack, instead of “${token?.text ?? "the end"}”`,
+        `expected a property such as rack, got ${token ? `“${token.text}”` : "the end"}`,
         token?.at ?? end,
       );
     }
@@ -66,7 +66,7 @@ export function parseWhere(text: string): Expression | null {
       throw new WhereError(`expected = , != , >= , <= , > or < after “${token.text}”`, operator?.at ?? end);
     }
     const value = list[next + 2];
-    if (value?.kind !== "word") throw new WhereError(`a value is missing after “${token.text} ${operator.text}”`, end);
+    if (value?.kind !== "word") throw new WhereError(`missing value after “${token.text} ${operator.text}”`, end);
     next += 3;
     return [operator.text === "=" ? "==" : operator.text, `$${token.text.replace(/^\$/, "")}`, value.text];
   };
@@ -87,7 +87,7 @@ export function parseWhere(text: string): Expression | null {
   if (list.length === 0) return null;
   const whole = either(0);
   const rest = peek();
-  if (rest) throw new WhereError(`expected “and” or “or” instead of “${rest.text}”`, rest.at);
+  if (rest) throw new WhereError(`expected “and” or “or”, got “${rest.text}”`, rest.at);
   return whole;
 }
 

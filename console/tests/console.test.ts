@@ -139,7 +139,7 @@ describe("with the demonstration's fleet", () => {
     await visit(dark, service, "#/leases/new");
     await dark.locator("input[name=lease-name]").fill("training");
     await dark.getByLabel("At least").fill("20");
-    await dark.getByText("What could be had instead").waitFor();
+    await dark.getByText("Alternatives", { exact: true }).waitFor();
     await picture(dark, "refused");
     await light.context().close();
     await dark.context().close();
@@ -154,9 +154,9 @@ describe("with the demonstration's fleet", () => {
   it("a lease is made by the form, whatever its name is", async () => {
     await visit(page, service, "#/leases/new");
     await page.locator("input[name=lease-name]").fill(HOSTILE);
-    await page.getByText("Yes, this can be had.").waitFor();
+    await page.getByText("Available", { exact: true }).waitFor();
     await page.getByText("24 hosts match").waitFor();
-    await page.getByRole("button", { name: "Make the lease" }).click();
+    await page.getByRole("button", { name: "Create lease" }).click();
     await page.waitForFunction(() => /#\/leases\/[0-9a-f-]{36}/.test(location.hash));
     await page.getByRole("heading", { level: 1 }).waitFor();
     expect(await page.locator("h1 .name").textContent()).toBe(HOSTILE);
@@ -200,14 +200,14 @@ describe("with the demonstration's fleet", () => {
     await page.locator("input[name=lease-name]").fill("kept");
     await page.locator("input[name=where]").fill("rack=r1 and");
     await page.locator("#wrong-where").waitFor();
-    expect(await page.getByRole("button", { name: "Make the lease" }).isDisabled()).toBe(true);
+    expect(await page.getByRole("button", { name: "Create lease" }).isDisabled()).toBe(true);
     await page.locator("input[name=where]").fill("rack=r1");
     await page.getByText("8 hosts match").waitFor();
     await page.reload();
     await settled(page);
     expect(await page.locator("input[name=lease-name]").inputValue()).toBe("kept");
     expect(await page.locator("input[name=where]").inputValue()).toBe("rack=r1");
-    await page.getByRole("button", { name: "Start over" }).click();
+    await page.getByRole("button", { name: "Reset" }).click();
     expect(await page.locator("input[name=lease-name]").inputValue()).toBe("");
   });
 
@@ -216,11 +216,11 @@ describe("with the demonstration's fleet", () => {
     await page.locator("input[name=lease-name]").fill("counter-offer");
     await page.getByLabel("At least").fill("24");
     await page.getByText("Not enough hosts available").waitFor();
-    await page.getByText("What could be had instead").waitFor();
+    await page.getByText("Alternatives", { exact: true }).waitFor();
     await page.screenshot({ path: join(out, "refused-light.png") });
-    await page.getByRole("button", { name: "Make the lease" }).click();
+    await page.getByRole("button", { name: "Create lease" }).click();
     await page.getByText("held for you until").first().waitFor();
-    await page.locator(".offers li").filter({ hasText: "Later" }).getByRole("button", { name: "Accept" }).click();
+    await page.locator(".offers li").filter({ hasText: "Start later" }).getByRole("button", { name: "Accept" }).click();
     await page.waitForFunction(() => /#\/leases\/[0-9a-f-]{36}/.test(location.hash));
     const lease = await named("counter-offer");
     expect(lease.reservations[0]?.min).toBe(24);
@@ -233,11 +233,11 @@ describe("with the demonstration's fleet", () => {
     const day = 24 * HOUR;
     const start = Math.ceil((Date.now() + 5 * day) / HOUR) * HOUR;
     await drag(page, await point(page, "r1-h04", start), await point(page, "r1-h05", start + 12 * HOUR));
-    await page.getByText("Yes, this can be had.").waitFor();
+    await page.getByText("Available", { exact: true }).waitFor();
     await page.getByText("r1-h04, r1-h05").waitFor();
     await page.screenshot({ path: join(out, "dragged-light.png") });
     await page.locator("input[name=lease-name]").fill("dragged");
-    await page.getByRole("button", { name: "Make the lease" }).click();
+    await page.getByRole("button", { name: "Create lease" }).click();
     await page.locator(".drawer h2").filter({ hasText: "dragged" }).waitFor();
     const lease = await named("dragged");
     expect(lease.reservations[0]?.hosts?.sort()).toEqual(["r1-h04", "r1-h05"]);
@@ -303,7 +303,7 @@ describe("with the demonstration's fleet", () => {
     await visit(page, service, "#/");
     await page.getByText("24 hosts").first().waitFor();
     await drag(page, await point(page, "r1-h04", at + 6 * HOUR), await point(page, "r1-h04", at + 24 * HOUR));
-    await page.locator(".drawer").getByText("What could be had instead").waitFor();
+    await page.locator(".drawer").getByText("Alternatives", { exact: true }).waitFor();
     await pause(600);
     await page.screenshot({ path: join(out, "edge-offer-light.png") });
     const offer = await point(page, "r1-h04", at + 16 * HOUR);
@@ -325,12 +325,12 @@ describe("with the demonstration's fleet", () => {
       .catch(() => {});
     await page.keyboard.press("/");
     await page.getByLabel("Hosts", { exact: true }).fill("20");
-    await page.getByLabel("For", { exact: true }).fill("6h");
+    await page.getByLabel("Duration", { exact: true }).fill("6h");
     await page.getByRole("button", { name: "Find", exact: true }).click();
     await page.locator(".found li button").first().waitFor();
     await page.screenshot({ path: join(out, "found-light.png") });
     await page.locator(".found li button").first().click();
-    await page.getByText("Yes,").waitFor();
+    await page.getByText("Available", { exact: true }).waitFor();
   });
 
   it("the keyboard is enough", async () => {

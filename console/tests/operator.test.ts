@@ -163,8 +163,8 @@ describe("with the demonstration's fleet", () => {
   it("what a lease will cost is said before it is made", async () => {
     await visit(page, service, "#/leases/new");
     await page.locator("input[name=length]").fill("10h");
-    await page.getByText("Yes, this can be had.").waitFor();
-    await page.getByText("It will cost 12.00 EUR.").waitFor();
+    await page.getByText("Available", { exact: true }).waitFor();
+    await page.getByText("Estimated cost: 12.00 EUR").waitFor();
   });
 
   it("the fleet says what power was used, and looks for drift when it is asked", async () => {

@@ -64,7 +64,7 @@ describe("signing out and in again", () => {
   const type = async (page: Page, name: string): Promise<void> => {
     await visit(page, service, "#/leases/new");
     await page.locator("input[name=lease-name]").fill(name);
-    await page.getByText("Yes, this can be had.").waitFor();
+    await page.getByText("Available", { exact: true }).waitFor();
   };
 
   it("leaves nothing of the former user in any tab, and each tab follows", async () => {
@@ -90,7 +90,7 @@ describe("signing out and in again", () => {
       await visit(page, service, "#/leases/new");
       await page.locator("input[name=lease-name]").waitFor();
       expect(await page.locator("input[name=lease-name]").inputValue()).toBe("");
-      expect(await page.getByText("What you had typed").count()).toBe(0);
+      expect(await page.getByText("Draft restored").count()).toBe(0);
       expect(await page.content()).not.toMatch(/secret-of-ann|physics/);
     }
     expect(one.wrong).toEqual([]);
@@ -120,7 +120,7 @@ describe("signing out and in again", () => {
     const [one, two] = await tabs();
     await type(two, "of-ann");
     await become(one, "carl");
-    await two.getByRole("button", { name: "Make the lease" }).click();
+    await two.getByRole("button", { name: "Create lease" }).click();
     await two.getByRole("heading", { name: "A different user is signed in" }).waitFor();
     expect([await leases("ann"), await leases("carl")]).toEqual([[], []]);
     await one.context().close();
@@ -136,7 +136,7 @@ describe("signing out and in again", () => {
       await become(one, "carl");
       await route.continue();
     });
-    await two.getByRole("button", { name: "Make the lease" }).click();
+    await two.getByRole("button", { name: "Create lease" }).click();
     await waiting;
     await two.getByRole("heading", { name: "A different user is signed in" }).waitFor();
     expect(await leases("carl")).toEqual([]);
