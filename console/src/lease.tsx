@@ -452,7 +452,7 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
       changes.tell();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      setFailure(error.status === 409 ? new ApiError(409, t.lease.faster, error.hint, error.offers) : error);
+      setFailure(error.status === 409 ? new ApiError(409, t.lease.conflict, error.hint, error.offers) : error);
     } finally {
       setBusy(false);
     }
@@ -539,7 +539,7 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
               </label>
             )}
             <label class="field">
-              <span>{t.lease.endAction}</span>
+              <span>{t.lease.newEndAction}</span>
               <select value={endAction} onChange={(event) => setEndAction(event.currentTarget.value)}>
                 {endActions(shared).map((action) => (
                   <option key={action} value={action}>
@@ -561,7 +561,7 @@ function Actions({ lease, edge }: { lease: Lease; edge: Edge | null }): JSX.Elem
                   ? t.lease.changeOk(says.join(", "))
                   : answer.kind === "done"
                     ? t.lease.applied
-                    : t.lease.unchanged}
+                    : null}
             </p>
           )}
           <div class="buttons">

@@ -252,7 +252,7 @@ export function Confirm(props: {
       {props.error && <Refusal error={props.error} />}
       <div class="buttons">
         <button type="button" onClick={props.no}>
-          {t.lease.keep}
+          {t.lease.cancel}
         </button>
         <button type="button" class="danger" disabled={props.busy} onClick={props.yes}>
           {props.verb}
