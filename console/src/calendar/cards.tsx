@@ -58,7 +58,7 @@ function LeaseCard({ lease, now, zone }: { lease: Lease; now: number; zone: stri
           {stamp(start, zone)} – {stamp(end, zone)}
         </span>
         <span>
-          {now < start ? `${t.lease.start} in ${length(start - now)}` : `${t.lease.end} in ${length(end - now)}`}
+          {now < start ? t.calendar.startsIn(length(start - now)) : t.calendar.endsIn(length(end - now))}
         </span>
       </a>
     </li>

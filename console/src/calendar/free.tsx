@@ -34,11 +34,13 @@ export function FreeStrip({
     .join("");
   const from = x(Date.parse(steps[0]?.start ?? ""));
   const to = x(Date.parse(steps[steps.length - 1]?.end ?? ""));
+  const stepAt = (time: number) => steps.find((step) => Date.parse(step.start) <= time && Date.parse(step.end) > time);
+  const current = stepAt(clock.now());
   return (
     <div class="free-strip">
       <div class="free-label">
         <strong>{t.calendar.freeHosts}</strong>
-        <span>{tip ?? (total ? `0–${total}` : "")}</span>
+        <span>{tip ?? (current ? t.calendar.freeNow(current.free, total) : "")}</span>
       </div>
       <svg
         viewBox={`0 0 ${width} ${high}`}
@@ -52,9 +54,7 @@ export function FreeStrip({
         onPointerMove={(event) => {
           const box = event.currentTarget.getBoundingClientRect();
           const time = geometry.timeAt({ ...scale, width: box.width }, event.clientX - box.left);
-          const step = steps.find(
-            (candidate) => Date.parse(candidate.start) <= time && Date.parse(candidate.end) > time,
-          );
+          const step = stepAt(time);
           setTip(step ? `${step.free}/${total} · ${stamp(time, zone).slice(5)}` : null);
         }}
       >
