@@ -261,10 +261,10 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
                       <button
                         type="button"
                         disabled={busy}
-                        aria-label={`${host.reservable ? t.fleet.close : t.fleet.reopen} ${host.hypervisor_hostname}`}
+                        aria-label={`${host.reservable ? t.fleet.cordon : t.fleet.uncordon} ${host.hypervisor_hostname}`}
                         onClick={() => (host.reservable ? setClosing(host) : void set(host, true))}
                       >
-                        {host.reservable ? t.fleet.close : t.fleet.reopen}
+                        {host.reservable ? t.fleet.cordon : t.fleet.uncordon}
                       </button>
                     </td>
                   )}
@@ -279,8 +279,8 @@ export function FleetView({ route }: { route: Route }): JSX.Element {
       {may(session, "drift:get") && <Drift />}
       {closing && (
         <Confirm
-          text={t.fleet.closing(closing.hypervisor_hostname)}
-          verb={t.fleet.confirmClose}
+          text={t.fleet.cordoning(closing.hypervisor_hostname)}
+          verb={t.fleet.confirmCordon}
           busy={busy}
           error={failure}
           no={() => {
@@ -380,7 +380,7 @@ function Drift(): JSX.Element {
       )}
       <div class="row">
         <button type="button" disabled={busy} onClick={() => void look("GET", "/v1/drift")}>
-          {busy ? t.fleet.driftLooking : t.fleet.driftLook}
+          {busy ? t.fleet.driftChecking : t.fleet.driftCheck}
         </button>
         {repairable > 0 && may(session, "drift:repair") && (
           <button type="button" disabled={busy} onClick={() => setAsking(true)}>

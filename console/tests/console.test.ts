@@ -525,19 +525,19 @@ describe("with a service that asks who somebody is", () => {
     await page.context().close();
   });
 
-  it("an administrator sees all of them, and closes a host and opens it again", async () => {
+  it("an administrator sees all of them, cordons a host and uncordons it", async () => {
     const page = await open(browser);
     await page.goto(`${service.url}/#/leases`);
     await signIn(page, "root");
     await page.getByRole("link", { name: FOREIGN }).waitFor();
     await page.getByRole("link", { name: "of-ann" }).waitFor();
     await visit(page, service, "#/fleet");
-    await page.getByRole("button", { name: "Close r2-h01" }).click();
-    await page.getByText("r2-h01 gets no new leases.").waitFor();
-    await page.getByRole("button", { name: "Close the host" }).click();
-    await page.getByText("closed for new leases").waitFor();
-    await page.getByRole("button", { name: "Open r2-h01" }).click();
-    await page.getByText("closed for new leases").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Cordon r2-h01" }).click();
+    await page.getByText("r2-h01 will take no new leases.").waitFor();
+    await page.getByRole("button", { name: "Cordon host" }).click();
+    await page.getByText("cordoned", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Uncordon r2-h01" }).click();
+    await page.getByText("cordoned", { exact: true }).waitFor({ state: "detached" });
     expect(page.wrong).toEqual([]);
     await page.context().close();
   });

@@ -63,9 +63,9 @@ describe("with the demonstration's fleet", () => {
     // Hosts without instances have no link.
     await visit(page, service, "#/fleet?find=r2-h01");
     await page.getByText("r2-h01").first().waitFor();
-    expect(await page.getByRole("link", { name: "What would leave" }).count()).toBe(0);
+    expect(await page.getByRole("link", { name: "Plan drain" }).count()).toBe(0);
     await page.getByLabel("Find by name or capability").fill(name);
-    await page.getByRole("link", { name: `What would leave ${name}` }).first().click();
+    await page.getByRole("link", { name: `Plan drain of ${name}` }).first().click();
     await page.getByRole("button", { name: "Ask" }).click();
     await page.getByText("The other nodes").waitFor();
     const { drain } = await service.ask<{ drain: { nodes: { name: string }[]; steps: object[]; stays: object[] } }>(
@@ -170,8 +170,8 @@ describe("with the demonstration's fleet", () => {
   it("the fleet says what power was used, and looks for drift when it is asked", async () => {
     await visit(page, service, "#/fleet");
     await page.getByText("Power, last 7 days").waitFor();
-    await page.getByRole("button", { name: "Look at all machines" }).click();
-    await page.getByText("None: what is stored is what the machines show.").waitFor();
+    await page.getByRole("button", { name: "Check now" }).click();
+    await page.getByText("No drift.").waitFor();
     await page.screenshot({ path: join(out, "drift-light.png"), fullPage: true });
     expect(page.wrong.splice(0)).toEqual([]);
   });
@@ -259,7 +259,7 @@ it("preemptible instances are seen to leave before a lease starts", async () => 
     end_date: rfc3339(start + 6 * HOUR),
     reservations: [hosts(1, { hypervisor_properties: `["==", "$hypervisor_hostname", "${host}"]` })],
   });
-  await row.getByText(/asked to leave at \d{4}-\d\d-\d\d \d\d:\d\d/).waitFor();
+  await row.getByText(/notified at \d{4}-\d\d-\d\d \d\d:\d\d/).waitFor();
   await page.screenshot({ path: join(out, "leaving-light.png") });
   // It moves to another host if there is capacity, or ends. In both cases it leaves this host before the lease starts.
   await row.getByText(host, { exact: true }).waitFor({ state: "detached", timeout: 90_000 });
