@@ -308,7 +308,7 @@ function Asking({
           {question === "whatif" && check("rebalance")}
         </div>
         <button type="submit" class="primary" disabled={busy || !cluster}>
-          {busy ? t.placement.computing : t.placement.ask}
+          {busy ? t.placement.computing : t.placement.run}
         </button>
         {!cluster && <span class="note"> {t.placement.noCluster}</span>}
       </form>

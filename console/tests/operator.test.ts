@@ -66,8 +66,8 @@ describe("with the demonstration's fleet", () => {
     expect(await page.getByRole("link", { name: "Plan drain" }).count()).toBe(0);
     await page.getByLabel("Find by name or capability").fill(name);
     await page.getByRole("link", { name: `Plan drain of ${name}` }).first().click();
-    await page.getByRole("button", { name: "Ask" }).click();
-    await page.getByText("The other nodes").waitFor();
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByRole("heading", { name: "Other nodes" }).waitFor();
     const { drain } = await service.ask<{ drain: { nodes: { name: string }[]; steps: object[]; stays: object[] } }>(
       "POST",
       "/v1/placement/drain",
@@ -76,19 +76,19 @@ describe("with the demonstration's fleet", () => {
     expect(drain.nodes.map((node) => node.name)).toEqual([name]);
     await page.screenshot({ path: join(out, "fleet-drain-light.png"), fullPage: true });
     await visit(page, service, "#/placement/balance?of=fleet");
-    await page.getByText("Which moves balance a group").waitFor();
-    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByText("Find moves that balance a group").waitFor();
+    await page.getByRole("button", { name: "Run" }).click();
     // The demo doesn't always have a regular instance in the pool.
-    await page.getByText(/^(Score by component|There are no instances\.)$/).first().waitFor();
+    await page.getByText(/^(Score by component|No instances\.)$/).first().waitFor();
     await page.screenshot({ path: join(out, "fleet-balance-light.png"), fullPage: true });
     expect(await faults(page)).toEqual([]);
   });
 
   it("the questions about a cluster are answered as the commands answer them", async () => {
     await visit(page, service, "#/placement");
-    expect(await page.getByRole("button", { name: "Ask" }).isDisabled()).toBe(true);
+    expect(await page.getByRole("button", { name: "Run" }).isDisabled()).toBe(true);
     await choose(page);
-    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByRole("button", { name: "Run" }).click();
     await page.getByRole("heading", { name: /moves in group g/ }).waitFor();
     const { balance } = await service.ask<{ balance: { moves: { instance: string; score: number }[] } }>(
       "POST",
@@ -109,27 +109,27 @@ describe("with the demonstration's fleet", () => {
 
     await page.getByRole("link", { name: "Drain" }).click();
     await page.locator("input[name=nodes]").fill("n1, nosuch");
-    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByRole("button", { name: "Run" }).click();
     await page.getByText('"nosuch" names no node of the cluster').waitFor();
     await page.locator("input[name=nodes]").fill("n1");
-    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByRole("button", { name: "Run" }).click();
     await page.getByText(/^Yes, after \d+ moves?\.$/).waitFor();
     await page.screenshot({ path: join(out, "drain-light.png"), fullPage: true });
 
     await page.getByRole("link", { name: "What if" }).click();
     await page.locator("input[name=lose]").fill("n3");
     await page.locator("input[name=add_nodes]").fill("2,100g,16g,8@g");
-    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByRole("button", { name: "Run" }).click();
     await page.getByText("Nodes failing N+1").waitFor();
     await page.screenshot({ path: join(out, "whatif-light.png"), fullPage: true });
 
     await page.getByRole("link", { name: "Fit" }).click();
     await page.locator("input[name=shape]").fill("8g,8g,1");
-    await page.getByRole("button", { name: "Ask" }).click();
-    await page.getByText("What would make room, each alone").waitFor();
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByText("Single changes that would add capacity").waitFor();
     await page.getByRole("heading", { name: "; no way was found for more" }).waitFor();
     await page.locator("input[name=count]").fill("50");
-    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByRole("button", { name: "Run" }).click();
     await page.getByRole("heading", { name: "No: no way was found for more than " }).waitFor();
     await page.screenshot({ path: join(out, "fit-light.png"), fullPage: true });
     expect(await faults(page)).toEqual([]);
@@ -140,7 +140,7 @@ describe("with the demonstration's fleet", () => {
     const phone = await open(browser, { width: 390, height: 844, dark: true });
     await visit(phone, service, "#/placement");
     await choose(phone);
-    await phone.getByRole("button", { name: "Ask" }).click();
+    await phone.getByRole("button", { name: "Run" }).click();
     await phone.getByText("Score by component").waitFor();
     await phone.screenshot({ path: join(out, "balance-phone-dark.png"), fullPage: true });
     expect(await phone.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
