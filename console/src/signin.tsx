@@ -40,7 +40,7 @@ export function SignIn({
       done((await session.read()).session);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      setFailure(error.status === 401 ? new ApiError(401, t.signIn.wrong) : error);
+      setFailure(error.status === 401 ? new ApiError(401, t.signIn.wrong[method]) : error);
     } finally {
       setBusy(false);
     }

@@ -17,7 +17,7 @@ const STATUSES: Record<string, string> = {
 
 export const t = {
   product: "Allotment",
-  skip: "Skip to the content",
+  skip: "Skip to content",
   navigation: "Views",
   nav: {
     calendar: "Calendar",
@@ -29,7 +29,7 @@ export const t = {
     admin: "Admin",
   },
   theme: { label: "Theme", system: "System", light: "Light", dark: "Dark" },
-  zone: { label: "Time zone", here: (name: string): string => `Here (${name})` },
+  zone: { label: "Time zone", here: (name: string): string => `Local (${name})` },
   signOut: "Sign out",
   signedInAs: (user: string, project: string): string => `${user} · project ${project}`,
   newLease: "New lease",
@@ -38,20 +38,20 @@ export const t = {
   copy: "Copy ID",
   copied: "Copied",
   now: "now",
-  more: (count: number): string => `Show ${count} more`,
+  more: (count: number): string => `Load ${count} more`,
   openPage: "Open page",
   retry: "Try again",
 
   service: {
-    away: "The service cannot be reached. What is shown is from before; it is asked again and again.",
-    slow: "Still waiting for the answer …",
-    failed: (message: string): string => `The service could not answer: ${message}`,
+    away: "Connection lost. Showing older data; retrying …",
+    slow: "Still loading …",
+    failed: (message: string): string => `Error: ${message}`,
     awayTitle: "The service cannot be reached",
-    awayHint: "It may be restarting. This page asks again by itself; check the network if it stays so.",
+    awayHint: "It might be restarting. This page keeps retrying. If the problem persists, check the network.",
     forbiddenTitle: "Your roles do not include this view",
     forbiddenHint: "Ask an operator for the role, or use the views of your own project.",
     missingTitle: "Not found",
-    missingHint: "It may have been deleted, or belong to another project. Look it up in the list.",
+    missingHint: "It was deleted, or it belongs to another project. Look for it in the list.",
   },
 
   userChanged: {
@@ -63,18 +63,18 @@ export const t = {
 
   signIn: {
     title: "Sign in",
-    lead: "With the same user and password, or token, as for the API.",
-    method: "How",
+    lead: "Use your API credentials.",
+    method: "Method",
     password: "User and password",
     token: "Token",
     user: "User",
     passwordField: "Password",
     project: "Project",
-    projectHint: "Empty: the user's own project",
+    projectHint: "Leave empty for your default project",
     tokenField: "Token",
     submit: "Sign in",
-    wrong: "Nobody was recognized by that. Check the spelling, and whether the password or the token has expired.",
-    over: "Your session is over. Sign in to go on where you were.",
+    wrong: { password: "Wrong user name or password.", token: "Invalid or expired token." },
+    over: "Session expired. Sign in to continue.",
   },
 
   status: (status: string): string => STATUSES[status] ?? status.toLowerCase(),
@@ -593,5 +593,5 @@ export const t = {
     noAudit: "No records.",
   },
 
-  page: { missing: "There is no such view", missingHint: "The address may be old. The calendar is where most begin." },
+  page: { missing: "Page not found", missingHint: "The link might be outdated. Start from the calendar." },
 };

@@ -380,7 +380,7 @@ describe("with the demonstration's fleet", () => {
     );
     await page.goto(`${service.url}/#/leases`);
     await page.reload();
-    await page.getByText("The service could not answer: 500 broken").waitFor();
+    await page.getByText("Error: 500 broken").waitFor();
     failing = false;
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByRole("link", { name: "lattice", exact: true }).waitFor();
@@ -390,7 +390,7 @@ describe("with the demonstration's fleet", () => {
       await route.continue();
     });
     await page.goto(`${service.url}/#/usage`);
-    await page.getByText("Still waiting for the answer").waitFor();
+    await page.getByText("Still loading").waitFor();
     await page
       .getByRole("cell", { name: "physics" })
       .or(page.getByRole("rowheader", { name: "physics" }))
@@ -403,7 +403,7 @@ describe("with the demonstration's fleet", () => {
     await visit(page, service, "#/leases");
     await page.getByRole("link", { name: "lattice", exact: true }).waitFor();
     await service.kill();
-    await page.getByText("The service cannot be reached.").waitFor({ timeout: 90_000 });
+    await page.getByText("Connection lost.").waitFor({ timeout: 90_000 });
     await page.getByRole("link", { name: "lattice", exact: true }).waitFor();
     await service.start();
     const name = "made while the page was open";
@@ -414,7 +414,7 @@ describe("with the demonstration's fleet", () => {
       reservations: [hosts(1)],
     });
     await page.getByRole("link", { name, exact: true }).waitFor({ timeout: 90_000 });
-    await page.getByText("The service cannot be reached.").waitFor({ state: "detached" });
+    await page.getByText("Connection lost.").waitFor({ state: "detached" });
   }, 180_000);
 });
 
@@ -475,7 +475,7 @@ describe("with a service that asks who somebody is", () => {
       await page.screenshot({ path: join(out, `signin-${dark ? "dark" : "light"}.png`) });
       expect(await faults(page)).toEqual([]);
       await signIn(page, "ann", "wrong");
-      await page.getByText("Nobody was recognized by that.").waitFor();
+      await page.getByText("Wrong user name or password.").waitFor();
       expect(await page.getByLabel("User", { exact: true }).inputValue()).toBe("ann");
       expect(page.wrong).toEqual([]);
       await page.context().close();
@@ -549,7 +549,7 @@ describe("with a service that asks who somebody is", () => {
     await page.getByRole("link", { name: "of-ann" }).waitFor();
     await page.context().clearCookies();
     await page.getByRole("link", { name: "Usage" }).click();
-    await page.getByText("Your session is over.").waitFor();
+    await page.getByText("Session expired.").waitFor();
     await signIn(page, "ann");
     await page.getByRole("heading", { level: 1, name: "Usage" }).waitFor();
     expect(page.wrong).toEqual([]);

@@ -151,7 +151,7 @@ describe("signing out and in again", () => {
     await type(page, "secret-of-ann");
     await page.context().clearCookies();
     // A request in the background can get the 401 first; then the link is gone.
-    const over = page.getByText("Your session is over.");
+    const over = page.getByText("Session expired.");
     const link = page.getByRole("link", { name: "Usage" });
     await Promise.race([over.waitFor(), link.click().catch(() => undefined)]);
     await over.waitFor();
