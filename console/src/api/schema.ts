@@ -3,741 +3,771 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A reservation that has something of a host. */
+        /** @description A reservation that has a host, in whole or in part. */
         AllocatedReservation: {
-            /** @description Until when. */
+            /** @description End: UTC with microseconds. */
             end_date: string;
-            /** @description The reservation's identifier. */
+            /** @description Identifier of the reservation. */
             id: string;
-            /** @description The lease that it belongs to. */
+            /** @description Identifier of the lease. */
             lease_id: string;
-            /** @description From when: UTC with microseconds. */
+            /** @description Start: UTC with microseconds. */
             start_date: string;
         };
-        /** @description What is reserved of a host. */
+        /** @description Reservations of a host. */
         Allocation: {
-            /** @description The reservations, by start. */
+            /** @description Reservations, by start. */
             reservations: components["schemas"]["AllocatedReservation"][];
-            /** @description The host's identifier. */
+            /** @description Identifier of the host. */
             resource_id: string;
         };
-        /** @description What is reserved of a host. */
+        /** @description Reservations of a host. */
         AllocationBody: {
-            /** @description What is reserved of a host. */
+            /** @description Reservations of a host. */
             allocation: components["schemas"]["Allocation"];
         };
-        /** @description What is reserved of each host, by its identifier. */
+        /** @description Reservations of each host, by identifier of the host. */
         AllocationsBody: {
-            /** @description What is reserved of each host, by its identifier. */
+            /** @description Reservations of each host, by identifier of the host. */
             allocations: components["schemas"]["Allocation"][];
-            /** @description Where there are more, if a limit was asked for. */
+            /** @description Link to the next page, if the request has a limit; absent on the last page. */
             allocations_links?: components["schemas"]["Link"][];
         };
-        /** @description Who did what. */
+        /** @description Entries of the audit log. */
         AuditBody: {
             /** @description Changes, newest first. */
             audit: components["schemas"]["AuditEntry"][];
-            /** @description Where there are more. */
+            /** @description Link to the next page; absent on the last page. */
             audit_links?: components["schemas"]["Link"][];
         };
-        /** @description A change that somebody made. */
+        /** @description A change, as recorded in the audit log. */
         AuditEntry: {
-            /** @description What was done: `lease.create`, `host.update`. */
+            /** @description Kind of change: `lease.create`, `host.update`. */
             action: string;
             /**
              * Format: int64
-             * @description Its number: later ones have higher numbers.
+             * @description Number of the entry. Numbers increase over time.
              */
             number: number;
-            /** @description To what, by its identifier. */
+            /** @description Identifier of the changed object. */
             object_id: string;
-            /** @description For which project. */
+            /** @description Project of the request. */
             project_id: string;
-            /** @description In which request: what the answer had in `X-OpenStack-Request-ID`. */
+            /** @description Identifier of the request, from the response header `X-OpenStack-Request-ID`. */
             request_id: string;
             /**
              * Format: date-time
-             * @description When it was made: UTC, RFC 3339.
+             * @description Time of the change: UTC, RFC 3339.
              */
             timestamp: string;
-            /** @description Who made it. */
+            /** @description User who made the change. */
             user_id: string;
         };
-        /** @description What is wrong with credentials. */
+        /** @description Error of authentication. */
         AuthError: {
             /**
              * Format: int32
-             * @description The HTTP status.
+             * @description HTTP status.
              */
             code: number;
-            /** @description What is wrong. */
+            /** @description Description of the error. */
             message: string;
-            /** @description Its name. */
+            /** @description Reason phrase of the HTTP status. */
             title: string;
         };
-        /** @description The answer to a request without valid credentials, as Keystone's middleware gives it. */
+        /** @description Response to a request without valid credentials, in the format of Keystone's middleware. */
         AuthErrorBody: {
-            /** @description What is wrong. */
+            /** @description The error. */
             error: components["schemas"]["AuthError"];
-            /** @description With what one can log in to the console, where that is asked: `token`, `password`. */
+            /** @description Login methods for the console, in responses about sessions: `token`, `password`. */
             login?: string[];
         };
-        /** @description How much is free when. */
+        /** @description Free capacity over time. */
         Availability: {
             /**
-             * @description The earliest times at which as much as was asked for could be reserved for the length that was given, none of which
-             *     overlaps another; absent unless a length was given.
+             * @description Earliest windows in which the requested amount can be reserved for the requested duration. They don't
+             *     overlap. Absent unless the request has a duration.
              */
             best?: components["schemas"]["Span"][] | null;
             /**
              * Format: date-time
-             * @description Until when.
+             * @description End of the window: UTC, RFC 3339.
              */
             end: string;
-            /** @description The type of what was asked about: `physical:host`, `virtual:instance`, `flavor:instance` or `virtual:floatingip`. */
+            /** @description Type of the resource: `physical:host`, `virtual:instance`, `flavor:instance` or `virtual:floatingip`. */
             resource_type: string;
             /**
              * Format: date-time
-             * @description From when: UTC, RFC 3339.
+             * @description Start of the window: UTC, RFC 3339.
              */
             start: string;
-            /** @description How much of that is free, in order and without gaps. */
+            /** @description Free capacity, in chronological order and without gaps. */
             steps: components["schemas"]["FreeStep"][];
             /**
              * Format: int64
-             * @description How much there would be if nothing were reserved: hosts, instances of the size, or addresses.
+             * @description Total capacity, including reserved capacity: number of hosts, of instances of the requested size, or
+             *     of addresses.
              */
             total: number;
         };
-        /** @description How much is free when. */
+        /** @description Free capacity over time. */
         AvailabilityBody: {
-            /** @description How much is free when. */
+            /** @description Free capacity over time. */
             availability: components["schemas"]["Availability"];
         };
         /**
-         * @description Which moves balance a group, as `allot hbal` has them.
+         * @description Question: which moves balance a group? Equivalent to `allot hbal`.
          *
-         *     One of `cluster`, `fleet`, `text` and `rapi` says about which cluster.
+         *     Exactly one of `cluster`, `fleet`, `text` and `rapi` selects the cluster.
          */
         BalanceQuestion: {
-            /** @description The name that the operator has given a cluster. */
+            /** @description Name of a cluster, as configured by the operator. */
             cluster?: string | null;
-            /** @description Whether disks may be copied; they may if it is not said. */
+            /** @description Whether disks can be copied. Default: true. */
             disk_moves?: boolean | null;
-            /** @description Only move instances off offline nodes. */
+            /** @description Whether to move only instances on offline nodes. Default: false. */
             evacuate?: boolean | null;
-            /** @description True: the hosts of the service's own fleet as nodes, and what runs there as instances. */
+            /** @description True selects the service's own fleet: its hosts as nodes, and their guests as instances. */
             fleet?: boolean | null;
-            /** @description The group; it need not be said where only one has nodes. */
+            /** @description Name of the group. Can be omitted if only one group has nodes. */
             group?: string | null;
-            /** @description Do not insist on limits that are exceeded already. */
+            /** @description Whether to ignore limits that are exceeded already. Default: false. */
             ignore_soft_errors?: boolean | null;
-            /** @description Whether instances may be migrated; they may if it is not said. */
+            /** @description Whether instances can be migrated. Default: true. */
             instance_moves?: boolean | null;
             /**
              * Format: double
-             * @description Allow so many virtual CPUs per physical one, instead of what the policy allows.
+             * @description Maximum number of virtual CPUs per physical CPU. Default: the policy's limit.
              */
             max_cpu?: number | null;
             /**
              * Format: double
-             * @description Keep this share of each node's disk free, from 0 to 1.
+             * @description Minimum share of each node's disk that stays free, from 0 to 1.
              */
             min_disk?: number | null;
             /**
              * Format: int32
-             * @description At most so many moves.
+             * @description Maximum number of moves.
              */
             moves?: number | null;
-            /** @description Which nodes fail N+1 at first: those short of `recorded` or of `reported` free memory. */
+            /**
+             * @description Kind of free memory that decides which nodes fail N+1 before any changes: `recorded` or
+             *     `reported`.
+             */
             n1_initial?: string | null;
-            /** @description Nodes that are to be taken for offline. */
+            /** @description Names of nodes to treat as offline. */
             offline?: string[];
             rapi?: components["schemas"]["RapiDocuments"] | null;
-            /** @description A cluster in Ganeti's text format, as `hscan` and `hbal -S` write it. */
+            /** @description Description of a cluster in Ganeti's text format, as written by `hscan` and `hbal -S`. */
             text?: string | null;
         };
-        /** @description What leases cost. */
+        /** @description Cost of leases and preemptible instances. */
         BillingBody: {
-            /** @description The lines. */
+            /** @description Lines of the bill. */
             billing: components["schemas"]["BillingLine"][];
-            /** @description What amounts are in, as the operator calls it; empty if it has no name. */
+            /** @description Currency of all amounts, as configured by the operator; empty if not configured. */
             currency: string;
             /**
              * Format: date-time
-             * @description Until when; not later than now.
+             * @description End of the bill, at most the current time: UTC, RFC 3339.
              */
             end: string;
             /**
              * Format: date-time
-             * @description From when: UTC, RFC 3339.
+             * @description Start of the bill: UTC, RFC 3339.
              */
             start: string;
-            /** @description The sum of their amounts: a decimal number. */
+            /** @description Sum of the amounts: a decimal number. */
             total: string;
         };
         /** @description A line of a bill. */
         BillingLine: {
-            /** @description What the line amounts to: a decimal number, rounded to six decimals once. */
+            /** @description Amount of the line: a decimal number, rounded to six decimals once. */
             amount: string;
             /**
              * Format: date-time
-             * @description Until when.
+             * @description End of the period: UTC, RFC 3339.
              */
             end: string;
-            /** @description For what: lease, host, room, room-core, room-memory, address, instance, preemptible-core or preemptible-memory. */
+            /**
+             * @description Billed item: lease, host, room, room-core, room-memory, address, instance, preemptible-core or
+             *     preemptible-memory.
+             */
             item: string;
-            /** @description The lease; absent for preemptible instances, which are in none. */
+            /** @description Identifier of the lease; absent for preemptible instances, which are outside of leases. */
             lease_id?: string | null;
-            /** @description The project. */
+            /** @description Name of the lease; absent if the lease no longer exists. */
+            lease_name?: string | null;
+            /** @description Identifier of the project. */
             project_id: string;
-            /** @description How much of it: a decimal number, rounded to six decimals. */
+            /** @description Quantity in `unit`: a decimal number, rounded to six decimals. */
             quantity: string;
             /**
              * Format: date-time
-             * @description From when: UTC, RFC 3339.
+             * @description Start of the period: UTC, RFC 3339.
              */
             start: string;
-            /** @description What that is measured in: `host-hour`. */
+            /** @description Unit of the quantity: `host-hour`. */
             unit: string;
-            /** @description What a unit costs: a decimal number. */
+            /** @description Price of one unit: a decimal number. */
             unit_price: string;
-            /** @description The user. */
+            /** @description Identifier of the user. */
             user_id: string;
         };
-        /** @description A part of the calendar: hosts, and what is on them within a window. */
+        /** @description Page of the calendar: hosts, and their reservations within a time window. */
         Calendar: {
             /**
              * Format: int64
-             * @description How long the spans of `buckets` are, in minutes; null where bars are shown.
+             * @description Length of each span in `buckets`, in minutes; null if the calendar shows bars.
              */
             bucket_minutes?: number | null;
             /**
              * Format: date-time
-             * @description Until when.
+             * @description End of the window.
              */
             end: string;
-            /** @description Hosts, by group if they are grouped, and by identifier. */
+            /** @description Hosts, sorted by group if they are grouped, then by identifier. */
             hosts: components["schemas"]["CalendarHost"][];
-            /** @description The leases that bars refer to by position: those that the caller may know. */
+            /** @description Leases that bars refer to by position. Only leases that the caller can see. */
             leases: components["schemas"]["CalendarLease"][];
-            /** @description The `marker` that the rest is asked for with; null if this is the last part. */
+            /** @description Value of `marker` for the next page; null on the last page. */
             next?: string | null;
             /**
              * Format: date-time
-             * @description The service's time.
+             * @description Current time of the service.
              */
             now: string;
-            /** @description As of which state of the service: another text after every change. */
+            /** @description Revision of the service's state. It differs after every change. */
             revision: string;
             /**
              * Format: date-time
-             * @description From when: UTC, RFC 3339, as all times here.
+             * @description Start of the window: UTC, RFC 3339, like all times in the calendar.
              */
             start: string;
         };
-        /** @description A time during which something is on a host. There are many of them, so that times become text only as they are sent. */
+        /** @description Period during which a host is used. */
         CalendarBar: {
             /**
              * Format: date-time
-             * @description Until when; null if there is no end. Of a preemptible instance, when it is asked to leave.
+             * @description End; null if there is none. For a preemptible instance, the time of its preemption notice.
              */
             end?: string | null;
             /**
              * Format: int64
-             * @description How many instances there is room for; null of a whole host, or if the caller may not know.
+             * @description Number of instances that the reserved capacity is for; null for whole hosts, or if the caller can't
+             *     see it.
              */
             instances?: number | null;
-            /** @description `lease`, `offer`, `maintenance`, `instance` (of no lease), `preemptible`, or `other`: what the caller may not know. */
+            /**
+             * @description Kind of use: `lease`, `offer`, `maintenance`, `instance` (outside of leases), `preemptible`, or
+             *     `other` if the caller can't see the details.
+             */
             kind: string;
-            /** @description The position of the lease in `leases`; null if the caller may not know it, or there is none. */
+            /** @description Position of the lease in `leases`; null if there is no lease, or the caller can't see it. */
             lease?: number | null;
             /**
              * Format: date-time
-             * @description From when, also if that is before the start of the calendar.
+             * @description Start. Can be before the start of the calendar.
              */
             start: string;
-            /** @description Whether it is about the whole host. */
+            /** @description Whether the whole host is used. */
             whole: boolean;
         };
-        /** @description Who has which hosts when. */
+        /** @description Calendar of host reservations. */
         CalendarBody: {
-            /** @description Who has which hosts when. */
+            /** @description Calendar of host reservations. */
             calendar: components["schemas"]["Calendar"];
         };
-        /** @description Word of a change, as the stream of changes sends it. */
+        /** @description Event in the stream of calendar changes. */
         CalendarChange: {
-            /** @description The same as JSON: `{"revision": "..."}`. */
+            /** @description The revision as JSON: `{"revision": "..."}`. */
             data: string;
-            /** @description `revision`. */
+            /** @description Always `revision`. */
             event: string;
-            /** @description The calendar's revision, to go on from with `Last-Event-ID`. */
+            /** @description Revision of the calendar. Send it as `Last-Event-ID` to continue the stream. */
             id: string;
         };
         /** @description A host in the calendar. */
         CalendarHost: {
-            /** @description What is on it, by start; absent where buckets are asked for. */
+            /** @description Uses of the host, by start; absent if the request has `bucket`. */
             bars?: components["schemas"]["CalendarBar"][] | null;
             /**
-             * @description How much of it is reserved on average in each span from `start` on, in thousandths, rounded up; the last span ends
-             *     at `end`. Absent unless buckets are asked for.
+             * @description Average share of the host that is reserved in each span, in thousandths, rounded up. The first span
+             *     starts at `start`, and the last one ends at `end`. Absent unless the request has `bucket`.
              */
             buckets?: number[] | null;
-            /** @description The value that it is grouped by; null if it has none, or hosts are not grouped. */
+            /**
+             * @description Value of the property that hosts are grouped by; null if the host has no value, or hosts aren't
+             *     grouped.
+             */
             group?: string | null;
-            /** @description Its identifier. */
+            /** @description Identifier of the host. */
             id: string;
-            /** @description Its name; null where the caller may not know it. */
+            /** @description Name of the host; null if the caller can't see it. */
             name?: string | null;
-            /** @description The name of its pool; null where the caller may not know it. */
+            /** @description Name of the host's free pool; null if the caller can't see it. */
             pool?: string | null;
-            /** @description `on` or `off`; null where the caller may not know. */
+            /** @description Power state: `on`, also while the host boots, or `off`; null if the caller can't see it. */
             power?: string | null;
-            /** @description How it is at present: `open`, `closed`, `failed` or `maintenance`. */
+            /** @description Current status: `open`, `closed`, `failed` or `maintenance`. */
             status: string;
         };
         /** @description A lease in the calendar. */
         CalendarLease: {
             /**
              * Format: date-time
-             * @description Until when.
+             * @description End of the lease.
              */
             end_date: string;
-            /** @description Its identifier. */
+            /** @description Identifier of the lease. */
             id: string;
-            /** @description Whether it is one of the caller's project. */
+            /** @description Whether the lease belongs to the caller's project. */
             mine: boolean;
-            /** @description Its name. */
+            /** @description Name of the lease. */
             name: string;
-            /** @description The project it belongs to. */
+            /** @description Project that owns the lease. */
             project_id: string;
             /**
              * Format: date-time
-             * @description From when.
+             * @description Start of the lease.
              */
             start_date: string;
-            /** @description Its status, as of a lease. */
+            /** @description Status of the lease. */
             status: string;
         };
         /** @description Refused requests, by kind. */
         CapacityBody: {
-            /** @description Kinds of requests, those with the most refusals first. */
+            /** @description Kinds of requests, by number of refusals, largest first. */
             capacity: components["schemas"]["RefusedRequests"][];
             /**
              * Format: date-time
-             * @description End of the period; not later than now.
+             * @description End of the report, at most the current time: UTC, RFC 3339.
              */
             end: string;
             /**
              * Format: date-time
-             * @description Start of the period: UTC, RFC 3339.
+             * @description Start of the report: UTC, RFC 3339.
              */
             start: string;
         };
         /** @description Names of clusters. */
         ClustersBody: {
-            /** @description The names, in order. */
+            /** @description Names of the clusters, sorted. */
             clusters: string[];
         };
-        /** @description What something costs. */
+        /** @description Cost of a lease. */
         Cost: {
-            /** @description A decimal number, rounded to six decimals. */
+            /** @description Amount: a decimal number, rounded to six decimals. */
             amount: string;
-            /** @description The currency, as the operator has it. */
+            /** @description Currency, as configured by the operator. */
             currency: string;
         };
-        /** @description When a preemptible instance is preempted. */
+        /** @description Preemption of an instance. */
         Departure: {
             /**
              * Format: date-time
-             * @description When it is asked to shut down: UTC to the second.
+             * @description Time of the preemption notice, which asks the instance to shut down: UTC to the second.
              */
             asked_at: string;
             /**
              * Format: date-time
-             * @description When it is deleted if it is still there.
+             * @description Time at which the instance is deleted, if it is still on the host: UTC to the second.
              */
             gone_by: string;
-            /** @description Whether it is to be moved to another host before that, so that it need not leave. */
+            /** @description Whether the instance will be moved to another host before that, so that it doesn't have to leave. */
             moves: boolean;
         };
         /**
-         * @description Whether nodes can be emptied, as `allot drain` has it.
+         * @description Question: can nodes be emptied? Equivalent to `allot drain`.
          *
-         *     One of `cluster`, `fleet`, `text` and `rapi` says about which cluster.
+         *     Exactly one of `cluster`, `fleet`, `text` and `rapi` selects the cluster.
          */
         DrainQuestion: {
-            /** @description The name that the operator has given a cluster. */
+            /** @description Name of a cluster, as configured by the operator. */
             cluster?: string | null;
-            /** @description Whether disks may be copied; they may if it is not said. */
+            /** @description Whether disks can be copied. Default: true. */
             disk_moves?: boolean | null;
-            /** @description True: the hosts of the service's own fleet as nodes, and what runs there as instances. */
+            /** @description True selects the service's own fleet: its hosts as nodes, and their guests as instances. */
             fleet?: boolean | null;
-            /** @description Accept moves that violate policies, exclusion tags or N+1 where they are violated already. */
+            /**
+             * @description Whether to accept moves that violate policies, exclusion tags or N+1, if they are violated
+             *     already. Default: false.
+             */
             ignore_soft_errors?: boolean | null;
             /**
              * Format: double
-             * @description Allow so many virtual CPUs per physical one, instead of what the policy allows.
+             * @description Maximum number of virtual CPUs per physical CPU. Default: the policy's limit.
              */
             max_cpu?: number | null;
             /**
              * Format: double
-             * @description Keep this share of each node's disk free, from 0 to 1.
+             * @description Minimum share of each node's disk that stays free, from 0 to 1.
              */
             min_disk?: number | null;
-            /** @description Which nodes fail N+1 at first: those short of `recorded` or of `reported` free memory. */
+            /**
+             * @description Kind of free memory that decides which nodes fail N+1 before any changes: `recorded` or
+             *     `reported`.
+             */
             n1_initial?: string | null;
-            /** @description The nodes. At least one must be named. */
+            /** @description Names of the nodes to empty, at least one. */
             nodes?: string[];
-            /** @description Nodes that are to be taken for offline. */
+            /** @description Names of nodes to treat as offline. */
             offline?: string[];
             rapi?: components["schemas"]["RapiDocuments"] | null;
-            /** @description The nodes will only be restarted. */
+            /** @description Whether the nodes will only be restarted. Default: false. */
             reboot?: boolean | null;
-            /** @description A cluster in Ganeti's text format, as `hscan` and `hbal -S` write it. */
+            /** @description Description of a cluster in Ganeti's text format, as written by `hscan` and `hbal -S`. */
             text?: string | null;
         };
-        /** @description All differences between what is stored and what the fleet shows. */
+        /** @description All differences between store and fleet. */
         DriftBody: {
-            /** @description All differences between what is stored and what the fleet shows. */
+            /** @description All differences between store and fleet. */
             drift: components["schemas"]["DriftEntry"][];
         };
-        /** @description A difference. */
+        /** @description A difference between store and fleet. */
         DriftEntry: {
-            /** @description The machine that it is about, if it is about one. */
+            /** @description Identifier of the machine; null if the difference isn't about a machine. */
             host_id?: string | null;
             /**
-             * @description What kind: `wrong_clock`, `foreign_fleet`, `machine_gone`, `not_taken_on`, `stray`,
+             * @description Kind of difference: `wrong_clock`, `foreign_fleet`, `machine_gone`, `not_taken_on`, `stray`,
              *     `foreign_guest`, `changed`, `overruled`, `cloud_differs`, `ownerless`, `step_fails`.
              */
             kind: string;
-            /** @description What is the matter, and what to do. */
+            /** @description Description of the difference, and its remedy. */
             message: string;
-            /** @description Whether a repair can do something about it. */
+            /** @description Whether a repair can correct the difference. */
             repairable: boolean;
         };
-        /** @description The power of a host. */
+        /** @description Power state of a host. */
         EnergyHost: {
             /**
              * Format: int64
-             * @description How long it is expected to boot.
+             * @description Expected boot time, in seconds.
              */
             boot_seconds: number;
             /**
              * Format: double
-             * @description The same when it works.
+             * @description Power draw with all CPUs busy, in watts; null if unknown.
              */
             busy_watts?: number | null;
-            /** @description Which host. */
+            /** @description Identifier of the host. */
             host_id: string;
-            /** @description Its name. */
+            /** @description Name of the host. */
             hypervisor_hostname: string;
             /**
              * Format: double
-             * @description What it draws when it is on and idle, if somebody has said.
+             * @description Power draw when on and idle, in watts; null if unknown.
              */
             idle_watts?: number | null;
-            /** @description Whether the operator lets it be switched off. */
+            /** @description Whether the operator allows the host to be switched off. */
             may_be_off: boolean;
-            /** @description How often that was measured. */
+            /** @description Number of measured boots that `boot_seconds` is based on. */
             measured_boots: number;
             /**
              * Format: double
-             * @description The same when it is off.
+             * @description Power draw when off, in watts; 0 if unknown.
              */
             off_watts: number;
-            /** @description The name of its free pool. */
+            /** @description Name of the host's free pool. */
             pool: string;
-            /** @description `on`, `shutting_down`, `off`, `booting` or `failed`. */
+            /** @description Power state: `on`, `shutting_down`, `off`, `booting` or `failed`. */
             power: string;
             /**
              * Format: date-time
-             * @description Since when, unless it is on.
+             * @description Time since which the host is in this state; null if it is on.
              */
             since?: string | null;
-            /** @description How often it was switched off within the last day. */
+            /** @description Number of times the host was switched off in the last 24 hours. */
             switched_off_lately: number;
         };
-        /** @description The power of hosts. */
+        /** @description Power states of hosts. */
         EnergyHostsBody: {
-            /** @description By identifier. */
+            /** @description Hosts, by identifier. */
             hosts: components["schemas"]["EnergyHost"][];
         };
-        /** @description How many hosts have to be on. */
+        /** @description Number of hosts that must be on. */
         EnergyNeed: {
-            /** @description How many. */
+            /** @description Number of hosts. */
             hosts: number;
             /**
              * Format: date-time
-             * @description From when, until the next: UTC, RFC 3339.
+             * @description Start of the period, which ends at the next entry's start: UTC, RFC 3339.
              */
             start: string;
         };
-        /** @description What may be off when. */
+        /** @description Power-saving plan. */
         EnergyPlanBody: {
             /**
              * Format: date-time
-             * @description How far ahead it is planned.
+             * @description End of the plan: UTC, RFC 3339.
              */
             end: string;
-            /** @description Whether power is saved: `off`, `dry_run` or `on`. */
+            /** @description Power saving mode: `off`, `dry_run` or `on`. */
             mode: string;
-            /** @description Pool by pool. */
+            /** @description The plan of each free pool. */
             pools: components["schemas"]["EnergyPool"][];
             /**
              * Format: date-time
-             * @description From when: UTC, RFC 3339.
+             * @description Start of the plan: UTC, RFC 3339.
              */
             start: string;
         };
-        /** @description What is planned for a free pool. */
+        /** @description Power-saving plan of a free pool. */
         EnergyPool: {
-            /** @description How many hosts are in it. */
+            /** @description Number of hosts in the pool. */
             hosts: number;
-            /** @description How many have to be on at the busiest instant. */
+            /** @description Maximum number of hosts that must be on at the same time. */
             hosts_needed: number;
-            /** @description How many have to be on, over time. */
+            /** @description Number of hosts that must be on, over time. */
             needed: components["schemas"]["EnergyNeed"][];
-            /** @description Which may be off when. */
+            /** @description Hosts that can be off, each with its period. */
             off: components["schemas"]["EnergyRest"][];
-            /** @description Its name. */
+            /** @description Name of the pool. */
             pool: string;
-            /** @description Its identifier; nothing of the pool that is always there. */
+            /** @description Identifier of the pool; null for the default pool. */
             pool_id?: string | null;
             /**
              * Format: double
-             * @description What that saves, compared with idle hosts, as far as it is known what they draw.
+             * @description Energy that the plan saves compared with leaving hosts idle, in kWh. Includes only hosts with known
+             *     power draw.
              */
             saved_kwh: number;
         };
-        /** @description What was saved and used in a free pool. */
+        /** @description Energy saved and used in a free pool. */
         EnergyPoolReport: {
             /**
              * Format: int64
-             * @description How often one did not come up in time then.
+             * @description Number of times a host didn't come up in time after it was switched on.
              */
             boots_failed: number;
             /**
              * Format: double
-             * @description Hosts that were leased or carried guests times hours.
+             * @description Time that hosts were leased or ran guests, in host-hours.
              */
             busy_host_hours: number;
             /**
              * Format: double
-             * @description What they drew then.
+             * @description Energy drawn by hosts while leased or running guests, in kWh.
              */
             busy_kwh: number;
             /**
              * Format: int64
-             * @description How many hosts are not in these sums, since nobody has said what they draw when they are idle.
+             * @description Number of hosts with unknown idle draw. Their idle time adds no energy to these sums.
              */
             hosts_without_watts: number;
             /**
              * Format: double
-             * @description Hosts that were on beside that times hours.
+             * @description Time that hosts were on without being leased or running guests, in host-hours.
              */
             idle_host_hours: number;
             /**
              * Format: double
-             * @description What they drew then.
+             * @description Energy drawn by hosts while idle, in kWh.
              */
             idle_kwh: number;
             /**
              * Format: int64
-             * @description The longest boot, seconds.
+             * @description Duration of the longest boot, in seconds; null if no boot was measured.
              */
             longest_boot_seconds?: number | null;
             /**
              * Format: double
-             * @description Hosts that were off times hours.
+             * @description Time that hosts were off, in host-hours.
              */
             off_host_hours: number;
-            /** @description Its name; nothing if it is gone. */
+            /** @description Name of the pool; null if it no longer exists. */
             pool?: string | null;
-            /** @description Its identifier; nothing of the pool that is always there. */
+            /** @description Identifier of the pool; null for the default pool. */
             pool_id?: string | null;
             /**
              * Format: double
-             * @description What that saved, compared with idle hosts.
+             * @description Energy saved by hosts while off, compared with leaving them idle, in kWh.
              */
             saved_kwh: number;
             /**
              * Format: int64
-             * @description How often a host was switched off.
+             * @description Number of times a host was switched off.
              */
             switched_off: number;
             /**
              * Format: int64
-             * @description How often one was switched on again.
+             * @description Number of times a host was switched on again.
              */
             switched_on: number;
             /**
              * Format: double
-             * @description What hosts used in all: at work, idle and off.
+             * @description Energy used by all hosts while busy, idle and off, in kWh.
              */
             total_kwh: number;
             /**
              * Format: double
-             * @description What these hosts drew while they were off.
+             * @description Energy drawn by hosts while off, in kWh.
              */
             used_kwh: number;
         };
-        /** @description What was saved. */
+        /** @description Energy saved and used. */
         EnergyReportBody: {
             /**
              * Format: date-time
-             * @description Until when; not later than now.
+             * @description End of the report, at most the current time: UTC, RFC 3339.
              */
             end: string;
-            /** @description Pool by pool; none of those where there were no hosts. */
+            /** @description Report of each free pool. Pools without hosts in this period are omitted. */
             pools: components["schemas"]["EnergyPoolReport"][];
             /**
              * Format: double
-             * @description What all pools saved.
+             * @description Energy saved in all pools, in kWh.
              */
             saved_kwh: number;
             /**
              * Format: date-time
-             * @description From when: UTC, RFC 3339.
+             * @description Start of the report: UTC, RFC 3339.
              */
             start: string;
             /**
              * Format: double
-             * @description What all hosts used: at work, idle and off.
+             * @description Energy used by all hosts while busy, idle and off, in kWh.
              */
             total_kwh: number;
             /**
              * Format: double
-             * @description What hosts drew while they were off.
+             * @description Energy drawn by hosts while off, in kWh.
              */
             used_kwh: number;
         };
-        /** @description A time that a host may be off for. */
+        /** @description Period during which a host can be off. */
         EnergyRest: {
-            /** @description Which host. */
+            /** @description Identifier of the host. */
             host_id: string;
-            /** @description Its name. */
+            /** @description Name of the host. */
             hypervisor_hostname: string;
             /**
              * Format: date-time
-             * @description From when: UTC, RFC 3339.
+             * @description Time from which the host can be off: UTC, RFC 3339.
              */
             off_from: string;
             /**
              * Format: date-time
-             * @description When it is to be switched on again; nothing if that is beyond the horizon.
+             * @description Time at which the host is switched on again: UTC, RFC 3339; null if that is after the planning
+             *     horizon.
              */
             on_by?: string | null;
         };
-        /** @description The answer to a request that has no effect. */
+        /** @description Response to a request that was rejected or failed. The request has no effect. */
         ErrorBody: {
             /**
              * Format: int32
-             * @description The HTTP status.
+             * @description HTTP status.
              */
             error_code: number;
-            /** @description What is wrong. */
+            /** @description Description of the error. */
             error_message: string;
             /**
              * Format: int32
-             * @description The HTTP status again, as in Blazar.
+             * @description HTTP status, repeated as in Blazar.
              */
             error_name: number;
-            /** @description What would help: which filter ruled out how many hosts, say. Not in Blazar. */
+            /**
+             * @description Details that help to correct the request, such as the number of hosts that each filter ruled out. Not
+             *     in Blazar.
+             */
             hint?: string | null;
-            /** @description What could be had instead. Not in Blazar. */
+            /** @description Alternatives to the request. Not in Blazar. */
             offers?: components["schemas"]["Offer"][];
         };
         /** @description An event of a lease. */
         Event: {
-            /** @description When it was made. */
+            /** @description Time of creation: UTC to the second, `2030-01-02 10:00:00`. */
             created_at: string;
-            /** @description `start_lease`, `before_end_lease`, `end_lease`, or `timeout` of a lease that must start in time. */
+            /** @description Type: `start_lease`, `before_end_lease` or `end_lease`, or `timeout` for a lease with a latest start. */
             event_type: string;
-            /** @description Its identifier, a UUID. */
+            /** @description Identifier of the event, a UUID. */
             id: string;
-            /** @description The lease it belongs to. */
+            /** @description Identifier of the lease. */
             lease_id: string;
-            /** @description UNDONE, `IN_PROGRESS`, DONE or ERROR. */
+            /** @description Status: UNDONE, `IN_PROGRESS`, DONE or ERROR. */
             status: string;
-            /** @description When it is due. */
+            /** @description Due time: UTC with microseconds. */
             time: string;
-            /** @description When it was last changed. */
+            /** @description Time of the lease's last change, in the format of `created_at`. */
             updated_at?: string | null;
         };
         /**
-         * @description How many instances of a shape fit, as `allot fit` has it.
+         * @description Question: how many instances of a shape fit? Equivalent to `allot fit`.
          *
-         *     One of `cluster`, `fleet`, `text` and `rapi` says about which cluster.
+         *     Exactly one of `cluster`, `fleet`, `text` and `rapi` selects the cluster.
          */
         FitQuestion: {
-            /** @description Whether instances are placed only where every node can still be emptied; so it is if it is not said. */
+            /** @description Whether to place instances only if every node can still be emptied. Default: true. */
             capacity_checks?: boolean | null;
-            /** @description The name that the operator has given a cluster. */
+            /** @description Name of a cluster, as configured by the operator. */
             cluster?: string | null;
             /**
              * Format: int32
-             * @description Whether so many fit.
+             * @description Number of instances that must fit.
              */
             count?: number | null;
-            /** @description Their disk template. */
+            /** @description Disk template of the instances. */
             disk_template?: string | null;
-            /** @description True: the hosts of the service's own fleet as nodes, and what runs there as instances. */
+            /** @description True selects the service's own fleet: its hosts as nodes, and their guests as instances. */
             fleet?: boolean | null;
-            /** @description Only in this group. */
+            /** @description Name of the group to place instances in. Default: all groups. */
             group?: string | null;
-            /** @description Judge redundancy group by group. */
+            /** @description Whether to check redundancy in each group separately. Default: false. */
             independent_groups?: boolean | null;
             /**
              * Format: int32
-             * @description Count at most so many.
+             * @description Maximum number of instances to count.
              */
             limit?: number | null;
             /**
              * Format: double
-             * @description Allow so many virtual CPUs per physical one, instead of what the policy allows.
+             * @description Maximum number of virtual CPUs per physical CPU. Default: the policy's limit.
              */
             max_cpu?: number | null;
             /**
              * Format: double
-             * @description Keep this share of each node's disk free, from 0 to 1.
+             * @description Minimum share of each node's disk that stays free, from 0 to 1.
              */
             min_disk?: number | null;
-            /** @description Which nodes fail N+1 at first: those short of `recorded` or of `reported` free memory. */
+            /**
+             * @description Kind of free memory that decides which nodes fail N+1 before any changes: `recorded` or
+             *     `reported`.
+             */
             n1_initial?: string | null;
-            /** @description Nodes that are to be taken for offline. */
+            /** @description Names of nodes to treat as offline. */
             offline?: string[];
             rapi?: components["schemas"]["RapiDocuments"] | null;
-            /** @description The shape of an instance: `DISK,RAM,CPUS[,SPINDLES]`. It must be given. */
+            /** @description Shape of an instance: `DISK,RAM,CPUS[,SPINDLES]`. Required. */
             shape?: string;
-            /** @description A cluster in Ganeti's text format, as `hscan` and `hbal -S` write it. */
+            /** @description Description of a cluster in Ganeti's text format, as written by `hscan` and `hbal -S`. */
             text?: string | null;
         };
         /** @description A flavor. */
         Flavor: {
             /**
              * Format: int32
-             * @description Second disk, GiB.
+             * @description Ephemeral disk in GiB.
              */
             "OS-FLV-EXT-DATA:ephemeral": number;
             /**
              * Format: int32
-             * @description Root disk, GiB.
+             * @description Root disk in GiB.
              */
             disk: number;
-            /** @description What it asks of hosts beside its size. */
+            /** @description Requirements on hosts, as extra specs. */
             extra_specs: {
                 [key: string]: string;
             };
-            /** @description Its identifier. */
+            /** @description Identifier of the flavor. */
             id: string;
-            /** @description Its name. */
+            /** @description Name of the flavor. */
             name: string;
-            /** @description Whether every project may use it. */
+            /** @description Whether every project can use the flavor. */
             "os-flavor-access:is_public": boolean;
             /**
              * Format: int32
-             * @description Memory, MiB.
+             * @description Memory in MiB.
              */
             ram: number;
             /**
@@ -747,20 +777,20 @@ export interface components {
             rxtx_factor: number;
             /**
              * Format: int32
-             * @description Swap, MiB.
+             * @description Swap in MiB.
              */
             swap: number;
             /**
              * Format: int32
-             * @description Virtual CPUs.
+             * @description Number of virtual CPUs.
              */
             vcpus: number;
         };
-        /** @description How many instances of a flavor there is room for when, as the clients of Chameleon's Blazar read it. */
+        /** @description Free capacity for instances of a flavor over time, in the format of the clients of Chameleon's Blazar. */
         FlavorAvailability: {
-            /** @description In order and without gaps. */
+            /** @description Free capacity, in chronological order and without gaps. */
             availability: components["schemas"]["FlavorStep"][];
-            /** @description The flavor. */
+            /** @description Identifier of the flavor. */
             flavor_id: string;
         };
         /** @description A flavor. */
@@ -768,68 +798,68 @@ export interface components {
             /** @description A flavor. */
             flavor: components["schemas"]["Flavor"];
         };
-        /** @description A flavor that is to be entered, with Nova's names. */
+        /** @description Flavor to create, with Nova's field names. */
         FlavorCreate: {
             /**
              * Format: int32
-             * @description Second disk, GiB.
+             * @description Ephemeral disk in GiB. Default: 0.
              */
             "OS-FLV-EXT-DATA:ephemeral"?: number | null;
             /**
              * Format: int32
-             * @description Root disk, GiB.
+             * @description Root disk in GiB.
              */
             disk: number;
-            /** @description What it asks of hosts beside its size. */
+            /** @description Requirements on hosts, as extra specs. */
             extra_specs?: {
                 [key: string]: string;
             };
-            /** @description Its identifier; made up if absent. */
+            /** @description Identifier of the flavor. Default: generated. */
             id?: string | null;
-            /** @description Its name. */
+            /** @description Name of the flavor. */
             name: string;
-            /** @description Whether every project may use it; true if absent. */
+            /** @description Whether every project can use the flavor. Default: true. */
             "os-flavor-access:is_public"?: boolean | null;
             /**
              * Format: int32
-             * @description Memory, MiB.
+             * @description Memory in MiB.
              */
             ram: number;
             /**
              * Format: float
-             * @description Passed over; answers have it.
+             * @description Ignored. Accepted because answers contain it.
              */
             rxtx_factor?: number | null;
             /**
              * Format: int32
-             * @description Swap, MiB.
+             * @description Swap in MiB. Default: 0.
              */
             swap?: number | null;
             /**
              * Format: int32
-             * @description Virtual CPUs.
+             * @description Number of virtual CPUs.
              */
             vcpus: number;
         };
-        /** @description How many instances of flavors there is room for when. */
+        /** @description Free capacity over time, in instances of each flavor. */
         FlavorInstancesBody: {
-            /** @description One for each flavor. */
+            /** @description One entry for each flavor. */
             flavor_instances: components["schemas"]["FlavorAvailability"][];
         };
-        /** @description A time during which there is room for the same number. */
+        /** @description Period of constant free capacity. */
         FlavorStep: {
             /**
              * Format: int64
-             * @description How many instances there is room for.
+             * @description Number of instances that the free capacity is enough for.
              */
             available: number;
-            /** @description Until when. */
+            /** @description End of the period, in the format of `start`. */
             end: string;
-            /** @description From when: UTC, `YYYY-MM-DD HH:MM`, as the clients read it. */
+            /** @description Start of the period: UTC, `YYYY-MM-DD HH:MM`, as clients parse it. */
             start: string;
             /**
              * Format: int64
-             * @description How many there would be room for if nothing were reserved.
+             * @description Number of instances that the total capacity is enough for, including reserved capacity.
              */
             total: number;
         };
@@ -838,21 +868,21 @@ export interface components {
             /** @description All flavors. */
             flavors: components["schemas"]["Flavor"][];
         };
-        /** @description An address that may be leased. */
+        /** @description A floating IP that can be leased. */
         FloatingIp: {
-            /** @description When it was entered: UTC to the second. */
+            /** @description Time at which the address was added: UTC to the second. */
             created_at: string;
-            /** @description The address. */
+            /** @description The IP address. */
             floating_ip_address: string;
-            /** @description The network. */
+            /** @description Identifier of the network. */
             floating_network_id: string;
-            /** @description Its identifier, a UUID. */
+            /** @description Identifier of the floating IP, a UUID. */
             id: string;
-            /** @description Whether it may be reserved. */
+            /** @description Whether the address can be reserved. */
             reservable: boolean;
-            /** @description The subnet that it lies in. */
+            /** @description Identifier of the subnet that contains the address. */
             subnet_id: string;
-            /** @description Always null: it is never changed. */
+            /** @description Always null, since floating IPs don't change. */
             updated_at?: string | null;
         };
         /** @description A floating IP. */
@@ -860,42 +890,42 @@ export interface components {
             /** @description A floating IP. */
             floatingip: components["schemas"]["FloatingIp"];
         };
-        /** @description An address that is to be entered. */
+        /** @description Floating IP to add. */
         FloatingIpCreate: {
-            /** @description The address. */
+            /** @description The IP address. */
             floating_ip_address: string;
-            /** @description The network. */
+            /** @description Identifier of the network. */
             floating_network_id: string;
         };
-        /** @description All floating IPs, by identifier. */
+        /** @description Floating IPs, by identifier. */
         FloatingIpsBody: {
-            /** @description All floating IPs, by identifier. */
+            /** @description Floating IPs, by identifier. */
             floatingips: components["schemas"]["FloatingIp"][];
-            /** @description Where there are more, if a limit was asked for. */
+            /** @description Link to the next page, if the request has a limit; absent on the last page. */
             floatingips_links?: components["schemas"]["Link"][];
         };
         /** @description A free pool. */
         FreePool: {
             /**
              * Format: date-time
-             * @description When it was made: UTC to the second; null for the one that is always there.
+             * @description Time of creation: UTC to the second; null for the default pool.
              */
             created_at?: string | null;
-            /** @description What becomes of guests at the end of leases that do not say; null if it is what the service does by default. */
+            /** @description Default end action of leases on hosts of the pool. Null: the service's default. */
             end_action?: string | null;
-            /** @description What all its hosts are like, unless they say otherwise themselves. */
+            /** @description Capabilities of all hosts in the pool. Capabilities of a host take precedence. */
             extra_specs: {
                 [key: string]: string;
             };
-            /** @description How many hosts are in it, leased or not. */
+            /** @description Number of hosts in the pool, leased or not. */
             hosts: number;
-            /** @description Its identifier. */
+            /** @description Identifier of the pool. */
             id: string;
-            /** @description Its name. */
+            /** @description Name of the pool. */
             name: string;
             /**
              * Format: date-time
-             * @description When it was last changed.
+             * @description Time of the last change: UTC to the second.
              */
             updated_at?: string | null;
         };
@@ -904,26 +934,29 @@ export interface components {
             /** @description A free pool. */
             freepool: components["schemas"]["FreePool"];
         };
-        /** @description What is to be different of a free pool. */
+        /** @description Changes to a free pool. Absent fields stay unchanged. */
         FreePoolChange: {
-            /** @description What becomes of guests at the end of leases that do not say; null for what the service does by default. */
+            /** @description Default end action of leases on hosts of the pool. Null: the service's default. */
             end_action?: string | null;
-            /** @description What its hosts are like from now on: all of it. */
+            /** @description Capabilities that all hosts of the pool have. Replaces all previous ones. */
             extra_specs?: {
                 [key: string]: string;
             } | null;
-            /** @description Another name. */
+            /** @description New name. Names are unique. */
             name?: string | null;
         };
-        /** @description A free pool that is to be made. */
+        /** @description Free pool to create. */
         FreePoolCreate: {
-            /** @description What becomes of guests at the end of leases that do not say: `delete`, `keep`, `snapshot` or `migrate`. */
+            /**
+             * @description Default end action of leases on hosts of the pool: `delete`, `keep`, `snapshot` or `migrate`. Absent:
+             *     the service's default.
+             */
             end_action?: string | null;
-            /** @description What its hosts are like, by the names of capabilities. */
+            /** @description Capabilities that all hosts of the pool have, by name. */
             extra_specs?: {
                 [key: string]: string;
             };
-            /** @description Its name; no other has it. */
+            /** @description Unique name. */
             name: string;
         };
         /** @description All free pools. */
@@ -931,82 +964,82 @@ export interface components {
             /** @description All free pools. */
             freepools: components["schemas"]["FreePool"][];
         };
-        /** @description A time during which the same number is free. There are many of them, so that times become text only as they are sent. */
+        /** @description Period of constant free capacity. */
         FreeStep: {
             /**
              * Format: date-time
-             * @description Until when.
+             * @description End of the period: UTC, RFC 3339.
              */
             end: string;
             /**
              * Format: int64
-             * @description How many are free.
+             * @description Number of free hosts, instances or addresses.
              */
             free: number;
             /**
              * Format: date-time
-             * @description From when: UTC, RFC 3339.
+             * @description Start of the period: UTC, RFC 3339.
              */
             start: string;
         };
-        /** @description A host. Extra capabilities stand beside these fields, with text as their values. */
+        /** @description A host. Extra capabilities are additional fields with strings as values. */
         Host: {
-            /** @description Empty if unknown. */
+            /** @description Availability zone; empty if unknown. */
             availability_zone: string;
-            /** @description The CPU's description: JSON in a string. */
+            /** @description Description of the CPU: JSON in a string. */
             cpu_info: string;
-            /** @description When it was entered: UTC to the second. */
+            /** @description Time at which the host was added: UTC to the second. */
             created_at: string;
-            /** @description Its name. */
+            /** @description Name of the host. */
             hypervisor_hostname: string;
-            /** @description The hypervisor: `QEMU`. */
+            /** @description Type of the hypervisor: `QEMU`. */
             hypervisor_type: string;
             /**
              * Format: int64
-             * @description Its version as a number.
+             * @description Version of the hypervisor, as a number.
              */
             hypervisor_version: number;
-            /** @description Its identifier: decimal digits, because clients take anything else for a name. */
+            /** @description Identifier of the host: decimal digits, because clients interpret everything else as a name. */
             id: string;
             /**
              * Format: int32
-             * @description Disk, GiB.
+             * @description Disk in GiB.
              */
             local_gb: number;
             /**
              * Format: int32
-             * @description Memory, MiB.
+             * @description Memory in MiB.
              */
             memory_mb: number;
-            /** @description Whether it may be reserved: the operator lets it, and it works. */
+            /** @description Whether new leases can use the host: the operator allows it, and the host works. */
             reservable: boolean;
-            /** @description The name of its compute service. */
+            /** @description Name of the host's compute service. */
             service_name: string;
             /** @description Always null. */
             status?: string | null;
-            /** @description Always null: there are no trusts. */
+            /** @description Always null, since the service doesn't use trusts. */
             trust_id?: string | null;
-            /** @description When it was last changed. */
+            /** @description Time of the last change: UTC to the second. */
             updated_at?: string | null;
             /**
              * Format: int32
-             * @description Virtual CPUs.
+             * @description Number of virtual CPUs.
              */
             vcpus: number;
         } & {
             [key: string]: string;
         };
-        /** @description Whether a host may have an instance. */
+        /** @description Whether a host can accept an instance. */
         HostAnswer: {
-            /** @description Whether it may. */
+            /** @description Whether the host can accept the instance. */
             allowed: boolean;
-            /** @description The host's name. */
+            /** @description Name of the host. */
             host: string;
-            /** @description Why not. */
+            /** @description Reason the host can't accept the instance; null if it can. */
             reason?: string | null;
             /**
              * Format: date-time
-             * @description Until when, if a lease is known that bounds that: UTC to the second.
+             * @description Time until which the instance can stay: UTC to the second; null if no known lease limits it.
              */
             until?: string | null;
         };
@@ -1015,161 +1048,177 @@ export interface components {
             /** @description A host. */
             host: components["schemas"]["Host"];
         };
-        /** @description What is to be different of a host. */
+        /** @description Changes to a host. Absent fields stay unchanged. */
         HostChange: {
             /**
-             * @description Whether new leases may have it. Where it is closed, leases that have not started get other hosts, if there are
-             *     any, and running ones go on.
+             * @description Whether new leases can use the host. If it is closed, leases that haven't started get other hosts, if
+             *     there are any; running leases continue on it.
              */
             reservable?: boolean | null;
         } & {
             [key: string]: string | null;
         };
-        /** @description A host that is to be entered: by `name` or by `id`. All other fields are extra capabilities. */
+        /** @description Host to add, named by `name` or `id`. All other fields are extra capabilities. */
         HostCreate: {
-            /** @description Its identifier. */
+            /** @description Identifier of the host. Ignored if `name` is given. */
             id?: string | null;
-            /** @description Its name. */
+            /** @description Name of the host. */
             name?: string | null;
         } & {
             [key: string]: string;
         };
-        /** @description Which hosts may have an instance. */
+        /** @description Hosts that can accept an instance. */
         HostsAnswer: {
-            /** @description The hosts in question, in that order. */
+            /** @description Answer for each host, in the order of the request. */
             hosts: components["schemas"]["HostAnswer"][];
-            /** @description What kind of instance it would be: `reserved`, `regular` or `preemptible`. */
+            /** @description Kind of the instance: `reserved`, `regular` or `preemptible`. */
             kind: string;
         };
-        /** @description All hosts, by identifier. */
+        /** @description Hosts, by identifier. */
         HostsBody: {
-            /** @description All hosts, by identifier. */
+            /** @description Hosts, by identifier. */
             hosts: components["schemas"]["Host"][];
-            /** @description Where there are more, if a limit was asked for. */
+            /** @description Link to the next page, if the request has a limit; absent on the last page. */
             hosts_links?: components["schemas"]["Link"][];
         };
-        /** @description A question which hosts may have an instance. */
+        /** @description Instance to find hosts for. */
         HostsQuestion: {
             /**
              * Format: int32
-             * @description Disk, GiB.
+             * @description Disk in GiB. Default: 0, if `vcpus` and `memory_mb` are given.
              */
             disk_gb?: number | null;
-            /** @description Properties of its flavor: `blazar:preemptible` may say that it is preempted for leases. */
+            /** @description Properties of the flavor. `blazar:preemptible` sets whether the instance is preemptible. */
             flavor_properties?: {
                 [key: string]: string;
             };
-            /** @description The names of the hosts in question, others than the service's included; all of the service's if absent. */
+            /**
+             * @description Names of the hosts to check. Can include hosts that the service doesn't manage. Default: all hosts of
+             *     the service.
+             */
             hosts?: string[] | null;
-            /** @description The same of its image. */
+            /** @description Properties of the image. `blazar:preemptible` sets whether the instance is preemptible. */
             image_properties?: {
                 [key: string]: string;
             };
             /**
              * Format: uuid
-             * @description The instance, if it is there already: where this service moves it, it may go.
+             * @description Identifier of the instance, if it exists already. A host is allowed if the service is moving the
+             *     instance there.
              */
             instance_id?: string | null;
             /**
              * Format: int32
-             * @description Memory, MiB.
+             * @description Memory in MiB.
              */
             memory_mb?: number | null;
-            /** @description Whose instance it is to be; the caller's project's if absent. */
+            /** @description Project of the instance. Default: the caller's project. */
             project_id?: string | null;
             scheduler_hints?: components["schemas"]["LeaseHints"] | null;
             /**
              * Format: int32
-             * @description Virtual CPUs. Without a size it is not asked whether hosts have room.
+             * @description Number of virtual CPUs. Without a size, free capacity isn't checked.
              */
             vcpus?: number | null;
-            /** @description The same of its volumes. */
+            /** @description Properties of each volume. `blazar:preemptible` sets whether the instance is preemptible. */
             volume_properties?: {
                 [key: string]: string;
             }[];
         };
         /** @description An instance. */
         Instance: {
-            /** @description Whether it is on a host of a lease that does not use it, and leaves as soon as that does. */
+            /** @description Whether the instance is on a host of a lease that doesn't use it. It leaves as soon as the lease does. */
             backfills: boolean;
             /**
              * Format: date-time
-             * @description When it was asked for: UTC to the second.
+             * @description Time of the request: UTC to the second.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When a preemptible instance that runs has run for as long as it may, and is gone: UTC to the second. Null if that is
-             *     not limited, and of others.
+             * @description Time by which a running preemptible instance is deleted because of its maximum lifetime: UTC to the
+             *     second. Null if its lifetime isn't limited, and for instances that aren't preemptible.
              */
             deadline?: string | null;
             departure?: components["schemas"]["Departure"] | null;
             /**
              * Format: int32
-             * @description Disk, GiB.
+             * @description Disk in GiB.
              */
             disk_gb: number;
-            /** @description What becomes of it once it was preempted, if it is of a class: `delete`, or `stop`, and then it is kept. */
+            /** @description Action at preemption: `delete`, or `stop`, which keeps the instance. Null if it isn't in a class. */
             end_state?: string | null;
-            /** @description The name of its host; null to callers who may not see hosts, unless it is the lease's. */
+            /**
+             * @description Name of the host; null while the instance isn't on a host. Outside of leases, null for callers who
+             *     can't see hosts.
+             */
             host?: string | null;
-            /** @description Its identifier, a UUID. */
+            /** @description Identifier of the instance, a UUID. */
             id: string;
-            /** @description `reserved` in a lease, `regular`, or `preemptible`: it is preempted for the next lease of its host. */
+            /**
+             * @description Kind: `reserved` in a lease, `regular`, or `preemptible`, which is preempted for the next lease of its
+             *     host.
+             */
             kind: string;
             /**
              * Format: date-time
-             * @description Since when it runs: UTC to the second. Null as long as it does not.
+             * @description Time since which the instance runs: UTC to the second. Null until it runs.
              */
             launched_at?: string | null;
-            /** @description The lease that it is part of; null if of none, or of none any more. */
+            /** @description Identifier of the lease that the instance is part of; null if it isn't part of a lease, or no longer. */
             lease_id?: string | null;
             /**
              * Format: int32
-             * @description Memory, MiB.
+             * @description Memory in MiB.
              */
             memory_mb: number;
-            /** @description What its owner calls it. */
+            /** @description Name of the instance. */
             name: string;
             /**
              * Format: int64
-             * @description How many seconds it has between being asked to shut down and being deleted, if it is of a class.
+             * @description Seconds between the preemption notice and deletion; null if the instance isn't in a class.
              */
             notice_seconds?: number | null;
-            /** @description The class of one that is preemptible, if it is of any. */
+            /** @description Class of a preemptible instance; null if it isn't in a class. */
             preemptible_class?: string | null;
-            /** @description The project that it belongs to. */
+            /** @description Project that owns the instance. */
             project_id: string;
-            /** @description Whether another one is started in its place once it was preempted. */
+            /** @description Whether the instance gets a successor after preemption. */
             requeue: boolean;
-            /** @description The reservation of that lease. */
+            /** @description Identifier of the reservation in that lease. */
             reservation_id?: string | null;
-            /** @description The instance that was kept and that this one goes on with, until it runs. */
+            /**
+             * @description Identifier of the kept instance that this one resumes; null once it runs, and if it doesn't resume an
+             *     instance.
+             */
             resumes?: string | null;
             /**
              * Format: date-time
-             * @description Until when a preemptible instance may stay where it is, unless its host fails or a lease is made that starts
-             *     sooner: UTC to the second. Null if no lease of its host is known and it may run for any time, and of others; now if it
-             *     `backfills`.
+             * @description Time until which a preemptible instance can stay on its host, unless the host fails or a lease is
+             *     created that starts sooner: UTC to the second. Null if no lease of its host is known and its lifetime
+             *     isn't limited, and for instances that aren't preemptible. The current time if it `backfills`.
              */
             safe_until?: string | null;
             /**
-             * @description `BUILD`, `ACTIVE`, `DELETING` or `ERROR`; `QUEUED` if it is started as soon as there is room,
+             * @description Status: `BUILD`, `ACTIVE`, `DELETING` or `ERROR`; `QUEUED` if it starts as soon as there is capacity;
              *     `SHELVED_OFFLOADED` if it was preempted and is kept.
              */
             status: string;
-            /** @description Why it could not be started. */
+            /**
+             * @description Reason the instance couldn't be started, or that its host has failed; null otherwise. Callers who can
+             *     see hosts get more details.
+             */
             status_reason?: string | null;
             /**
              * Format: date-time
-             * @description When it last changed.
+             * @description Time of the last change: UTC to the second.
              */
             updated_at?: string | null;
-            /** @description The user who asked for it. */
+            /** @description User who created the instance. */
             user_id: string;
             /**
              * Format: int32
-             * @description Virtual CPUs.
+             * @description Number of virtual CPUs.
              */
             vcpus: number;
         };
@@ -1178,146 +1227,156 @@ export interface components {
             /** @description An instance. */
             instance: components["schemas"]["Instance"];
         };
-        /** @description An instance that is to be started. */
+        /** @description Instance to start. */
         InstanceCreate: {
             /**
              * Format: int32
-             * @description Disk, GiB.
+             * @description Disk in GiB. Default: 0, if `vcpus` and `memory_mb` are given.
              */
             disk_gb?: number | null;
-            /** @description Properties of its flavor: `blazar:preemptible` may say that it is preempted for leases. */
+            /** @description Properties of the flavor. `blazar:preemptible` sets whether the instance is preemptible. */
             flavor_properties?: {
                 [key: string]: string;
             };
-            /** @description The same of its image. */
+            /** @description Properties of the image. `blazar:preemptible` sets whether the instance is preemptible. */
             image_properties?: {
                 [key: string]: string;
             };
             /**
              * Format: int32
-             * @description Memory, MiB.
+             * @description Memory in MiB.
              */
             memory_mb?: number | null;
-            /** @description Its name. */
+            /** @description Name of the instance. */
             name: string;
-            /** @description Whether another one is started in its place, as soon as there is room, once it was preempted for a lease. */
+            /** @description Whether a preempted instance gets a successor, which starts as soon as there is capacity. */
             requeue?: boolean;
             scheduler_hints?: components["schemas"]["LeaseHints"] | null;
             /**
              * Format: int32
-             * @description Virtual CPUs. The size may be left out where the reservation gives one.
+             * @description Number of virtual CPUs. The size (`vcpus`, `memory_mb` and `disk_gb`) can be omitted if the
+             *     reservation has one.
              */
             vcpus?: number | null;
-            /** @description The same of its volumes. */
+            /** @description Properties of each volume. `blazar:preemptible` sets whether the instance is preemptible. */
             volume_properties?: {
                 [key: string]: string;
             }[];
         };
-        /** @description Room for instances. */
+        /** @description Capacity for instances. */
         Instances: {
-            /** @description true: on one host; false: on distinct hosts; null: anywhere. */
+            /** @description True means all instances on one host, false means each on a different host, null means any host. */
             affinity?: boolean | null;
             /**
              * Format: int32
-             * @description The number of the host aggregate; null until there is one, and where the fleet is no cloud that has aggregates.
+             * @description Number of the host aggregate; null until it is created, and if the fleet has no aggregates.
              */
             aggregate_id?: number | null;
             /**
              * Format: int32
-             * @description How many.
+             * @description Number of instances.
              */
             amount: number;
             /**
              * Format: int64
-             * @description Disk of each, GiB.
+             * @description Disk of each instance, in GiB.
              */
             disk_gb: number;
             /**
              * Format: int32
-             * @description Second disk of each, GiB, where it was asked for beside a size. Not in Blazar, as `extra_specs`.
+             * @description Ephemeral disk of each instance, in GiB, if the request had one. Not in Blazar.
              */
             ephemeral_gb?: number | null;
-            /** @description Extra specs of their flavor, where they were asked for beside a size. */
+            /** @description Extra specs of the instances' flavor, if the request had any. Not in Blazar. */
             extra_specs?: {
                 [key: string]: string;
             };
-            /** @description The flavor to start instances with: the identifier of the reservation. */
+            /** @description Flavor to start instances with: the identifier of the reservation. */
             flavor_id: string;
             /**
              * Format: int64
-             * @description Memory of each, MiB.
+             * @description Memory of each instance, in MiB.
              */
             memory_mb: number;
-            /** @description What hosts must be like; of a flavor reservation, the flavor as JSON. */
+            /** @description Requirements on hosts: a JSON expression in a string. For a flavor reservation, the flavor as JSON. */
             resource_properties?: string | null;
-            /** @description The server group to start instances in, if there is an affinity; null until there is one. */
+            /** @description Server group to start instances in, if `affinity` isn't null; null until it is created. */
             server_group_id?: string | null;
-            /** @description What may fail without there being room for fewer. */
+            /**
+             * @description Kind of failure that leaves capacity for all instances: `host`, or a location property, such as
+             *     `rack`.
+             */
             survives?: string | null;
             /**
              * Format: int64
-             * @description Virtual CPUs of each.
+             * @description Number of virtual CPUs of each instance.
              */
             vcpus: number;
         };
-        /** @description Instances, in the order of their creation. */
+        /** @description Instances, by time of creation. */
         InstancesBody: {
-            /** @description Instances, in the order of their creation. */
+            /** @description Instances, by time of creation. */
             instances: components["schemas"]["Instance"][];
-            /** @description Where there are more, if a limit was asked for. */
+            /** @description Link to the next page, if the request has a limit; absent on the last page. */
             instances_links?: components["schemas"]["Link"][];
         };
         /** @description A lease. */
         Lease: {
-            /** @description Whether preemptible instances may run on whole hosts of it as long as it does not use them. Not in Blazar. */
-            backfill?: boolean;
-            cost?: components["schemas"]["Cost"] | null;
-            /** @description When it was made: UTC to the second, `2030-01-02 10:00:00`. */
-            created_at: string;
-            /** @description Whether it has less than it was promised. */
-            degraded: boolean;
-            /** @description What becomes of guests at the end: delete, keep, snapshot or migrate. Not in Blazar. */
-            end_action: string;
-            /** @description Until when. */
-            end_date: string;
-            /** @description What happens when. */
-            events: components["schemas"]["Event"][];
-            /** @description Its identifier, a UUID. */
-            id: string;
             /**
-             * @description The status in the words of the types: INACTIVE, IN-PROGRESS, ACTIVE, TIMEDOUT, TERMINATED or FAILURE. Not in
+             * @description Whether preemptible instances can run on whole hosts of the lease while it doesn't use them. Not in
              *     Blazar.
              */
+            backfill?: boolean;
+            cost?: components["schemas"]["Cost"] | null;
+            /** @description Time of creation: UTC to the second, `2030-01-02 10:00:00`. */
+            created_at: string;
+            /** @description Whether resources of the lease are missing because they failed and no replacement was found. */
+            degraded: boolean;
+            /** @description Action on the lease's guests at its end: delete, keep, snapshot or migrate. Not in Blazar. */
+            end_action: string;
+            /** @description End, in the format of `start_date`. */
+            end_date: string;
+            /** @description Scheduled events. */
+            events: components["schemas"]["Event"][];
+            /** @description Identifier of the lease, a UUID. */
+            id: string;
+            /**
+             * @description Status, as named by the lease types: INACTIVE, IN-PROGRESS, ACTIVE, TIMEDOUT, TERMINATED or FAILURE.
+             *     Not in Blazar.
+             */
             lease_state: string;
-            /** @description SCHEDULE, IMMEDIATE or BEST-EFFORT. Not in Blazar. */
+            /** @description Type: SCHEDULE, IMMEDIATE or BEST-EFFORT. Not in Blazar. */
             lease_type: string;
-            /** @description Its name. */
+            /** @description Name of the lease. */
             name: string;
             plan?: components["schemas"]["PlanSummary"] | null;
-            /** @description The project it belongs to. */
+            /** @description Project that owns the lease. */
             project_id: string;
-            /** @description What is reserved. */
+            /** @description Reserved resources. */
             reservations: components["schemas"]["Reservation"][];
             scheduler_hints?: components["schemas"]["SchedulerHints"] | null;
-            /** @description The leases that it recurs with. Not in Blazar. */
+            /** @description Identifier of the series that the lease belongs to; absent if it doesn't recur. Not in Blazar. */
             series_id?: string | null;
-            /** @description From when: UTC with microseconds, `2030-01-02T10:00:00.000000`. */
+            /** @description Start: UTC with microseconds, `2030-01-02T10:00:00.000000`. */
             start_date: string;
-            /** @description PENDING, STARTING, ACTIVE, TERMINATING, TERMINATED, DELETING or ERROR. */
+            /** @description Status: PENDING, STARTING, ACTIVE, TERMINATING, TERMINATED, DELETING or ERROR. */
             status: string;
-            /** @description Why it does not get on, if it does not; who may see hosts reads of them as well. Not in Blazar. */
+            /**
+             * @description Reason the lease is blocked, failed or was ended early; null otherwise. Callers who can see hosts get
+             *     more details. Not in Blazar.
+             */
             status_reason?: string | null;
             /**
              * Format: date-time
-             * @description Latest start, if it must start in time: RFC 3339, UTC. Not in Blazar.
+             * @description Latest start: RFC 3339, UTC. Null for scheduled leases. Not in Blazar.
              */
             timeout_date?: string | null;
-            /** @description Always null: there are no trusts. */
+            /** @description Always null, since the service doesn't use trusts. */
             trust_id?: string | null;
-            /** @description When it was last changed. */
+            /** @description Time of the last change, in the format of `created_at`. */
             updated_at?: string | null;
             usage?: components["schemas"]["LeaseUsage"] | null;
-            /** @description Who asked for it. */
+            /** @description User who created the lease. */
             user_id: string;
         };
         /** @description A lease. */
@@ -1325,124 +1384,150 @@ export interface components {
             /** @description A lease. */
             lease: components["schemas"]["Lease"];
         };
-        /** @description A change of a lease; what is absent stays. */
+        /** @description Changes to a lease. Absent fields stay unchanged. */
         LeaseChange: {
-            /** @description Whether preemptible instances may run on whole hosts of it as long as it does not use them. Not in Blazar. */
-            backfill?: boolean;
-            /** @description When the action before the end is to be due. */
-            before_end_date?: string | null;
             /**
-             * @description What becomes of guests at the end: `delete`, `keep`, `snapshot` or `migrate`, until the end has come. Not in
+             * @description Whether preemptible instances can run on whole hosts of the lease while it doesn't use them. Not in
              *     Blazar.
              */
-            end_action?: string;
-            /** @description A new end. */
-            end_date?: string | null;
-            /** @description A new name. */
-            name?: string;
-            /** @description New terms of reservations. */
-            reservations?: components["schemas"]["ReservationChange"][];
-            /** @description A new start: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339. */
-            start_date?: string | null;
-        };
-        /** @description A lease that is asked for. */
-        LeaseCreate: {
-            /** @description Whether preemptible instances may run on whole hosts of it as long as it does not use them. Not in Blazar. */
             backfill?: boolean;
-            /** @description When the action before the end is due; by default at the operator's distance from the end. */
+            /** @description New time of the action before the end. */
             before_end_date?: string | null;
             /**
-             * @description For how long, instead of an end: `P1DT4H`, `1d4h`, of whole minutes. With an end: for so long at any time from `start_date` to
-             *     `end_date`. Not in Blazar.
+             * @description Action on the lease's guests at its end: `delete`, `keep`, `snapshot` or `migrate`. Can be changed
+             *     until the end. Not in Blazar.
+             */
+            end_action?: string;
+            /** @description New end, in the format of `start_date`. */
+            end_date?: string | null;
+            /** @description New name. */
+            name?: string;
+            /** @description Changes to reservations. */
+            reservations?: components["schemas"]["ReservationChange"][];
+            /** @description New start: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339. */
+            start_date?: string | null;
+        };
+        /** @description Lease to create. */
+        LeaseCreate: {
+            /**
+             * @description Whether preemptible instances can run on whole hosts of the lease while it doesn't use them. Not in
+             *     Blazar.
+             */
+            backfill?: boolean;
+            /**
+             * @description Time of the action before the end. By default, that is `leases.before_end_lead` (an operator setting)
+             *     before the end.
+             */
+            before_end_date?: string | null;
+            /**
+             * @description Duration in whole minutes, instead of an end: `P1DT4H`, `1d4h`. Together with an end, the lease has
+             *     this duration at any time between `start_date` and `end_date`. Not in Blazar.
              */
             duration?: string | null;
             /**
-             * @description What becomes of guests at the end: `delete` (the default), `keep`, `migrate`: they are moved to hosts
-             *     that no lease has, as far as that is possible; or `snapshot`: images are made of those on its
-             *     hosts, and then they are deleted. Not in Blazar.
+             * @description Action on the lease's guests at its end: `delete`; `keep`; `migrate` moves them to hosts outside of
+             *     leases, as far as possible; `snapshot` makes images of guests on the lease's hosts, then deletes them.
+             *     Default: the end action of the hosts' free pool, otherwise `leases.end_action`, an operator setting.
+             *     Not in Blazar.
              */
             end_action?: string | null;
-            /** @description Until when; or a `duration`. Of a best-effort lease, only how long it is after the start matters. */
+            /**
+             * @description End, in the format of `start_date`. Can be omitted if `duration` is given. For a best-effort lease,
+             *     only the time between `start_date` and this date matters: it is the length of the lease.
+             */
             end_date?: string | null;
             /**
-             * @description Passed over, since clients send them; but one of the type `lease_type:best-effort` is a `lease_type`, and its
-             *     `event_date` a `timeout_date`, for clients that know neither.
+             * @description Ignored, but accepted because clients send it. Exception: a client without the field `lease_type` can
+             *     set it with an event of type `lease_type:TYPE`. With `lease_type:best-effort`, the event's
+             *     `event_date` is the `timeout_date`.
              */
             events?: unknown[];
             /**
-             * @description `SCHEDULE` (the default): at its date. `IMMEDIATE`: at once, or there is no lease. `BEST-EFFORT`: as soon as
-             *     possible, but before its timeout. Not in Blazar.
+             * @description `SCHEDULE` (the default) starts the lease at its start date. `IMMEDIATE` starts it now or rejects the
+             *     request. `BEST-EFFORT` starts it as soon as possible, before its timeout. Not in Blazar.
              */
             lease_type?: string | null;
-            /** @description Its name; not unique. */
+            /** @description Name of the lease. Names don't have to be unique. */
             name: string;
             repeat?: components["schemas"]["RepeatCreate"] | null;
-            /** @description What is to be reserved. */
+            /** @description Resources to reserve. */
             reservations?: components["schemas"]["ReservationCreate"][];
             scheduler_hints?: components["schemas"]["SchedulerHints"] | null;
             /**
-             * @description From when: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339. Of a best-effort lease, the earliest start. Only scheduled
-             *     leases need it.
+             * @description Start: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339. Required for scheduled leases. For a best-effort
+             *     lease, the earliest start.
              */
             start_date?: string | null;
-            /** @description How long a best-effort lease may wait for its start, as a duration. Not in Blazar. */
+            /**
+             * @description Maximum time that a best-effort lease waits for its start, as a duration. Default:
+             *     `leases.best_effort_timeout`, an operator setting. Not in Blazar.
+             */
             timeout?: string | null;
-            /** @description Until when it must have started, instead of a timeout. Not in Blazar. */
+            /** @description Latest start of a best-effort lease, instead of `timeout`. Not in Blazar. */
             timeout_date?: string | null;
-            /** @description Whether it waits for its turn if it cannot be had. Not in Blazar. */
+            /** @description Whether to join the waitlist instead of being rejected when capacity is short. Not in Blazar. */
             waitlist?: boolean;
         };
-        /** @description The lease that an instance is to be part of, or a reservation of it: one of the two; and where it is to run. */
+        /**
+         * @description Lease or reservation that an instance becomes part of, at most one of the two, and constraints on its
+         *     host.
+         */
         LeaseHints: {
-            /** @description Instances of the project, on whose hosts it is not to run. */
+            /** @description Identifiers of instances of the project. The new instance doesn't run on any of their hosts. */
             different_host?: string[];
             /**
              * Format: uuid
-             * @description The lease, which is active: the instance runs on its first reservation of hosts, or of room on them.
+             * @description Identifier of an active lease. The instance runs in its first reservation of hosts or of capacity for
+             *     instances.
              */
             lease?: string | null;
-            /** @description Whether it is preempted for leases; as the operator has it for the project if not given. Not in a lease. */
+            /**
+             * @description Whether the instance is preempted for leases. Default: the operator's setting for the project. Can't
+             *     be true in a lease.
+             */
             preemptible?: boolean | null;
-            /** @description The class of preemptible instances that it is to be of: how much notice it has when it is preempted. */
+            /** @description Class of the preemptible instance, which determines its preemption notice. Implies `preemptible`. */
             preemptible_class?: string | null;
             /**
              * Format: uuid
-             * @description A reservation of such a lease.
+             * @description Identifier of a reservation of an active lease.
              */
             reservation?: string | null;
-            /** @description Instances of the project, on whose hosts it is to run. */
+            /** @description Identifiers of instances of the project. The new instance runs on one of their hosts. */
             same_host?: string[];
         };
-        /** @description A lease that was made; or several that recur, with the first of them as the lease. */
+        /** @description A new lease. For a recurring request, the first lease of the series. */
         LeaseMadeBody: {
             /** @description The lease. */
             lease: components["schemas"]["Lease"];
             series?: components["schemas"]["Series"] | null;
         };
-        /** @description The hosts of a reservation while its lease runs. */
+        /** @description Lease pool: the hosts of a reservation while its lease runs. */
         LeasePool: {
             /**
              * Format: double
-             * @description How far CPUs of its hosts are over-committed; null if it is what hosts say, or else not at all.
+             * @description CPU overcommit ratio of the hosts. Null: the ratio of each host, or no overcommitment if it has no
+             *     ratio.
              */
             cpu_allocation_ratio?: number | null;
-            /** @description How many hosts it has. */
+            /** @description Number of hosts. */
             hosts: number;
-            /** @description Its identifier: that of its reservation. */
+            /** @description Identifier of the pool, which is the identifier of its reservation. */
             id: string;
-            /** @description The lease that it belongs to. */
+            /** @description Identifier of the lease. */
             lease_id: string;
-            /** @description What schedulers go by: `filter_lease_id`, `blazar:owner`, and ratios. */
+            /** @description Metadata for schedulers: `filter_lease_id`, `blazar:owner`, and ratios. */
             metadata: {
                 [key: string]: string;
             };
-            /** @description Its name; its identifier, if it was given none. */
+            /** @description Name of the pool. Default: its identifier. */
             name: string;
-            /** @description The project that it belongs to. */
+            /** @description Project that owns the lease. */
             project_id: string;
             /**
              * Format: double
-             * @description The same of memory.
+             * @description Memory overcommit ratio of the hosts. Null: the ratio of each host, or no overcommitment if it has no
+             *     ratio.
              */
             ram_allocation_ratio?: number | null;
         };
@@ -1451,166 +1536,169 @@ export interface components {
             /** @description A lease pool. */
             leasepool: components["schemas"]["LeasePool"];
         };
-        /** @description What is to be different of a lease pool; null takes back what was said. */
+        /** @description Changes to a lease pool. Absent fields stay unchanged; null resets a field. */
         LeasePoolChange: {
             /**
              * Format: double
-             * @description How far CPUs of its hosts are over-committed.
+             * @description CPU overcommit ratio of the pool's hosts, from 0.001 to 1000. Null: the ratio of each host.
              */
             cpu_allocation_ratio?: number | null;
-            /** @description Its name. */
+            /** @description New name. Null: the pool's identifier. */
             name?: string | null;
             /**
              * Format: double
-             * @description The same of memory.
+             * @description Memory overcommit ratio of the pool's hosts, from 0.001 to 1000. Null: the ratio of each host.
              */
             ram_allocation_ratio?: number | null;
         };
-        /** @description A lease that starts at once, of hosts that make one pool. */
+        /** @description Lease pool to create. Its lease starts immediately. */
         LeasePoolCreate: {
-            /** @description For how long: `P1DT4H`, `1d4h`; whole minutes. */
+            /** @description Duration of the lease in whole minutes: `P1DT4H`, `1d4h`. Either this or `end_date` is required. */
             duration?: string | null;
-            /** @description What becomes of guests at the end. */
+            /** @description Action on the lease's guests at its end: `delete`, `keep`, `snapshot` or `migrate`. */
             end_action?: string | null;
-            /** @description Until when, instead. */
+            /** @description End of the lease. Can be given instead of `duration`. */
             end_date?: string | null;
-            /** @description What its hosts must match. */
+            /** @description Requirements on hosts, as extra specs. */
             extra_specs?: {
                 [key: string]: string;
             };
             /**
              * Format: int32
-             * @description How many hosts.
+             * @description Number of hosts.
              */
             host_count: number;
-            /** @description The pool's name; without one, its identifier. */
+            /** @description Name of the pool. Default: its identifier. */
             name?: string | null;
-            /** @description The project that it is for; administrators only, if it is not the caller's. */
+            /** @description Project that owns the lease. Default: the caller's project. Only administrators can name another one. */
             project_id?: string | null;
-            /** @description The same. */
+            /** @description Synonym for `project_id`. */
             tenant_id?: string | null;
         };
-        /** @description Hosts by which a lease pool is to grow. */
+        /** @description Hosts to add to a lease pool. */
         LeasePoolGrowth: {
-            /** @description What they must match, beside what the others do. */
+            /** @description Requirements on the new hosts, as extra specs, in addition to those of the reservation. */
             extra_specs?: {
                 [key: string]: string;
             };
             /**
              * Format: int32
-             * @description How many; 1 if absent.
+             * @description Number of hosts. Default: 1.
              */
             host_count?: number | null;
         };
         /** @description A host of a lease pool. */
         LeasePoolHost: {
-            /** @description Its identifier. */
+            /** @description Identifier of the host. */
             id: string;
-            /** @description The instances on it. */
+            /** @description Instances on the host. */
             instances: components["schemas"]["LeasePoolInstance"][];
-            /** @description Its name. */
+            /** @description Name of the host. */
             name: string;
         };
-        /** @description The hosts of a lease pool. */
+        /** @description Hosts of a lease pool. */
         LeasePoolHostsBody: {
-            /** @description The hosts of a lease pool. */
+            /** @description Hosts of a lease pool. */
             hosts: components["schemas"]["LeasePoolHost"][];
         };
         /** @description An instance in a lease pool. */
         LeasePoolInstance: {
-            /** @description Its identifier. */
+            /** @description Identifier of the instance. */
             id: string;
-            /** @description Its name, if it was started through this service. */
+            /** @description Name of the instance; null if it wasn't started through this service. */
             name?: string | null;
         };
-        /** @description The host of a lease pool that is to be exchanged. */
+        /** @description Host of a lease pool to replace. */
         LeasePoolSwap: {
-            /** @description Its identifier. */
+            /** @description Identifier of the host. */
             host_id: string;
         };
-        /** @description Lease pools, in the order in which their leases were created. */
+        /** @description Lease pools, by creation time of their leases. */
         LeasePoolsBody: {
-            /** @description Lease pools, in the order in which their leases were created. */
+            /** @description Lease pools, by creation time of their leases. */
             leasepools: components["schemas"]["LeasePool"][];
-            /** @description Where there are more, if a limit was asked for. */
+            /** @description Link to the next page, if the request has a limit; absent on the last page. */
             leasepools_links?: components["schemas"]["Link"][];
         };
-        /** @description What a lease amounts to. */
+        /** @description Usage of a lease. */
         LeaseUsage: {
-            /** @description What is reserved from its start to its end, as things stand. */
+            /** @description Reserved resources from start to end, with the lease's current dates. */
             reserved: components["schemas"]["Reserved"];
-            /** @description What of that is past. */
+            /** @description Part of `reserved` that is in the past. */
             reserved_so_far: components["schemas"]["Reserved"];
-            /** @description What instances in it have used. */
+            /** @description Resources used so far by instances in the lease. */
             used: components["schemas"]["Used"];
         };
-        /** @description Leases, in the order of their creation. */
+        /** @description Leases, by time of creation. */
         LeasesBody: {
-            /** @description Leases, in the order of their creation. */
+            /** @description Leases, by time of creation. */
             leases: components["schemas"]["Lease"][];
-            /** @description Where there are more, if a limit was asked for. */
+            /** @description Link to the next page, if the request has a limit; absent on the last page. */
             leases_links?: components["schemas"]["Link"][];
         };
-        /** @description An address. */
+        /** @description A link. */
         Link: {
-            /** @description The address. */
+            /** @description URL of the link. */
             href: string;
-            /** @description What is there: `next`, `self`. */
+            /** @description Relation of the link: `next`, `self`. */
             rel: string;
         };
-        /** @description Maintenance of a host. */
+        /** @description Maintenance window of a host. */
         Maintenance: {
             /**
              * Format: date-time
-             * @description Until when.
+             * @description End, in UTC; null if no window is available.
              */
             end_date?: string | null;
-            /** @description Its name. */
+            /** @description Name of the host. */
             host: string;
-            /** @description The identifier of the host. */
+            /** @description Identifier of the host. */
             host_id: string;
-            /** @description The lease that keeps others away; null if nothing was booked. */
+            /** @description Identifier of the lease that reserves the host; null if no maintenance was booked. */
             lease_id?: string | null;
             /**
              * Format: date-time
-             * @description From when, UTC; null if there is no time for it.
+             * @description Start, in UTC; null if no window is available.
              */
             start_date?: string | null;
         };
-        /** @description Maintenance, host by host. */
+        /** @description Maintenance windows, one for each host. */
         MaintenanceBody: {
-            /** @description Maintenance, host by host. */
+            /** @description Maintenance windows, one for each host. */
             maintenance: components["schemas"]["Maintenance"][];
         };
-        /** @description Maintenance that is to be booked, of hosts or of all those of a free pool. */
+        /** @description Maintenance to book, for hosts or for all hosts of a free pool. */
         MaintenanceCreate: {
-            /** @description It is over by then; four weeks later if not given. */
+            /** @description Latest end, in the format of `not_before`. Default: 4 weeks after `not_before`. */
             before?: string | null;
-            /** @description How long it takes: `PT2H`, `2h`. */
+            /** @description Duration of the maintenance: `PT2H`, `2h`. */
             duration: string;
-            /** @description The name or identifier of a free pool. */
+            /** @description Name or identifier of a free pool. */
             freepool?: string | null;
             /** @description Names or identifiers of hosts. */
             hosts?: string[];
-            /** @description How long nobody may have the host before and after it; ten minutes if not given. */
+            /**
+             * @description Time before and after the maintenance during which the host isn't leased, as a duration. Default: 10
+             *     minutes.
+             */
             margin?: string | null;
-            /** @description It does not begin before this: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339. */
+            /** @description Earliest start: `now`, `YYYY-MM-DD HH:MM` in UTC, or RFC 3339. Default: now. */
             not_before?: string | null;
         };
-        /** @description Number of refused requests that additional capacity would have met. */
+        /** @description Number of rejected requests that additional capacity would have met. */
         MetBy: {
             /**
              * Format: int64
-             * @description Number of requests that so many would have met.
+             * @description Number of requests that they would have met.
              */
             met: number;
             /**
              * Format: int32
-             * @description Additional hosts, instances or addresses.
+             * @description Number of additional hosts, instances or addresses.
              */
             more: number;
         };
-        /** @description Names beside identifiers. */
+        /** @description Names of users and projects. */
         Names: {
             /** @description Names of projects, by identifier. */
             projects: {
@@ -1623,22 +1711,22 @@ export interface components {
         };
         /** @description A notification. */
         Notification: {
-            /** @description What happened: `lease.create`, `lease.event.start_lease`, `host.boot_failed`. */
+            /** @description Kind of event: `lease.create`, `lease.event.start_lease`, `host.boot_failed`. */
             event_type: string;
-            /** @description The lease; nothing of what is about an instance or a host. */
+            /** @description Identifier of the lease; null if the event is about an instance or a host. */
             lease_id?: string | null;
             /**
              * Format: int64
-             * @description Its number: later ones have higher numbers.
+             * @description Number of the notification. Numbers increase over time.
              */
             number: number;
-            /** @description The lease, the instance or the host, as it was then. */
+            /** @description The lease, instance or host at the time of the event. */
             payload: unknown;
-            /** @description The project of its owner; nothing of what is about a host. */
+            /** @description Project that owns the object; null if the event is about a host. */
             project_id?: string | null;
             /**
              * Format: date-time
-             * @description When it was made: UTC, RFC 3339.
+             * @description Time of creation: UTC, RFC 3339.
              */
             timestamp: string;
         };
@@ -1646,88 +1734,101 @@ export interface components {
         NotificationsBody: {
             /**
              * Format: int64
-             * @description What to ask for next: `after` this.
+             * @description Number to pass as `after` in the next request.
              */
             last: number;
             /** @description Notifications, oldest first. */
             notifications: components["schemas"]["Notification"][];
         };
-        /** @description Who was on the hosts of a lease. */
+        /** @description Instances observed on the hosts of a lease. */
         OccupancyBody: {
             /**
              * Format: int64
-             * @description What to ask for next: `after` this.
+             * @description Number to pass as `after` in the next request.
              */
             last: number;
             /** @description Intervals, oldest first. */
             occupancy: components["schemas"]["OccupancyInterval"][];
             /**
              * Format: date-time
-             * @description Until when all that was seen is recorded: UTC, RFC 3339. Intervals without an end lasted at least until then.
+             * @description Time until which all observations are recorded: UTC, RFC 3339. Intervals without an end lasted at
+             *     least until then.
              */
             seen_until?: string | null;
         };
-        /** @description What looks at a host of a lease saw, from the first one to the last one that saw the same. */
+        /** @description Period during which observations of a leased host were the same. */
         OccupancyInterval: {
             /**
-             * @description Whether records of the host in this lease begin here. If the first interval of a host doesn't say so, older ones have
-             *     expired.
+             * @description Whether this is the first interval of the host in the lease. If the first returned interval of a host
+             *     doesn't say so, older ones have expired.
              */
             begins: boolean;
             /**
              * Format: date-time
-             * @description End of the last look that saw it; of `unseen`, beginning of the next look. Null while it lasts.
+             * @description End of the last observation in the interval. For `unseen`, beginning of the next observation. Null
+             *     while it lasts.
              */
             end?: string | null;
-            /** @description The host's name; null if the service doesn't have the host any more. */
+            /** @description Name of the host; null if the service no longer has the host. */
             host?: string | null;
-            /** @description The host, by its identifier. */
+            /** @description Identifier of the host. */
             host_id: string;
-            /** @description The instance. Of other projects, only for those who may see hosts. */
+            /** @description Identifier of the instance. For instances of other projects, null unless the caller can see hosts. */
             instance_id?: string | null;
             /**
-             * @description `fenced`: nobody can start instances, and other tenants' instances leave. `verified`: nobody can start instances, and
-             *     only instances of the lease were found. `held`: only the lease's project can start instances. `unfenced`: the lease has
-             *     the host, but the fence is missing, so others can start instances. `releasing`: the host is being taken back.
-             *     `released`: the lease has given it back. `instance`: an instance of the lease's project was there.
-             *     `foreign_instance`: an instance of another project, or of an unknown one, was there. `unseen`: no look saw which
-             *     instances were there.
+             * @description Observation. `fenced`: instances can't be started on the host, and instances of other projects leave.
+             *     `verified`: instances can't be started on the host, and only instances of the lease were found.
+             *     `held`: only the lease's project can start instances. `unfenced`: the lease has the host, but the
+             *     fence is missing, so other projects can start instances. `releasing`: the host is being taken back
+             *     from the lease. `released`: the lease has returned the host. `instance`: an instance of the lease's
+             *     project was on the host. `foreign_instance`: an instance of another or an unknown project was on the
+             *     host. `unseen`: the instances on the host weren't observed.
              */
             kind: string;
             /**
              * Format: int64
-             * @description Its number: later ones have higher numbers.
+             * @description Number of the interval. Numbers increase over time.
              */
             number: number;
-            /** @description The instance's project, if it is known. Other projects, only for those who may see hosts. */
+            /** @description Project of the instance; null if unknown. For other projects, null unless the caller can see hosts. */
             project_id?: string | null;
             /**
              * Format: date-time
-             * @description Beginning of the first look that saw it (end of a host's first look); of `unseen`, end of the look before. UTC, RFC 3339.
+             * @description Beginning of the first observation in the interval, or its end if it is the first observation of the
+             *     host. For `unseen`, end of the previous observation. UTC, RFC 3339.
              */
             start: string;
         };
-        /** @description What could be had instead of what was refused. */
+        /** @description Alternative to a rejected request. */
         Offer: {
             /**
              * Format: date-time
-             * @description Until when it can be accepted; null if it is only said.
+             * @description Time until which the offer can be accepted; null if it isn't held.
              */
             expires_at?: string | null;
-            /** @description The hosts that are reserved until then; only for those who may see allocations of hosts. */
+            /**
+             * @description Identifiers of the hosts that are reserved until `expires_at`. Only for callers who can see
+             *     allocations of hosts.
+             */
             host_ids?: string[] | null;
-            /** @description By which it is accepted; null if it is only said, and nothing is reserved for it. */
+            /** @description Identifier, for accepting the offer; null if the offer isn't held, so no capacity is reserved for it. */
             id?: string | null;
-            /** @description What is different: `later_start`, `shorter_duration`, `fewer_hosts`, `other_pool` or `longer_timeout`. */
+            /**
+             * @description Difference from the request: `later_start`, `shorter_duration`, `fewer_hosts`, `other_pool` or
+             *     `longer_timeout`.
+             */
             kind: string;
-            /** @description The lease as it would be. A new one has the offer's identifier once it is accepted. */
+            /**
+             * @description The offered lease. If the offer for a new lease is accepted, the lease has the identifier of the
+             *     offer.
+             */
             lease: components["schemas"]["Lease"];
-            /** @description The lease that would change; null if it would be a new one. */
+            /** @description Identifier of the lease that would change; null for a new lease. */
             lease_id?: string | null;
             /**
              * Format: int64
-             * @description Its number among the held offers to the caller, from 1: those of the newest refusal first. Null if it is only said or
-             *     was made to another user.
+             * @description Position among the held offers to the caller, counted from 1. Offers of the newest rejection come
+             *     first. Null if the offer isn't held or was made to another user.
              */
             number?: number | null;
         };
@@ -1736,468 +1837,508 @@ export interface components {
             /** @description An offer. */
             offer: components["schemas"]["Offer"];
         };
-        /** @description A hint that may be given. */
+        /** @description An available hint. */
         OfferedHint: {
-            /** @description `hosts`, which it chooses, or `instances`, which inherit it. */
+            /** @description `hosts` if the hint selects hosts of the lease; `instances` if instances inherit it. */
             applies_to: string;
-            /** @description What it is for. */
+            /** @description Effect of the hint. */
             description: string;
-            /** @description What a value is: `expression`, `hosts`, `leases` or `choice`. There may be several of hosts and leases. */
+            /**
+             * @description Type of the value: `expression`, `hosts`, `leases` or `choice`. `hosts` and `leases` can have several
+             *     values.
+             */
             domain: string;
-            /** @description Its name. */
+            /** @description Name of the hint. */
             name: string;
-            /** @description Hints that it cannot be given together with. All others it can. */
+            /** @description Hints that can't be combined with this one. All other hints can. */
             not_with: string[];
-            /** @description Types of reservations that it can be given for. */
+            /** @description Types of reservations that support the hint. */
             resource_types: string[];
-            /** @description All values that there are; null if they cannot be counted, or the caller may not know them. */
+            /** @description All possible values; null if they can't be listed, or the caller can't see them. */
             values?: string[] | null;
         };
-        /** @description All hints that may be given, and when they are too strict. */
+        /** @description Available hints, and limits on how strict they can be. */
         OfferedHints: {
-            /** @description The hints. */
+            /** @description Available hints. */
             hints: components["schemas"]["OfferedHint"][];
             /**
              * Format: int32
-             * @description So many hosts have to match them at least, whether they are free or not.
+             * @description Minimum number of hosts that must match the hints of a lease, whether they are free or not.
              */
             least_hosts: number;
-            /** @description The property of hosts that says where they are. */
+            /** @description Property with the location of a host. */
             location_property: string;
-            /** @description Whether `host` may be a single one. */
+            /** @description Whether `host` can name a single host. */
             single_host: boolean;
         };
-        /** @description Offers that hold. */
+        /** @description Held offers. */
         OffersBody: {
-            /** @description Offers that hold. */
+            /** @description Held offers. */
             offers: components["schemas"]["Offer"][];
         };
-        /** @description An answer about a cluster: the document that the command prints, in the field that has the question's name. */
+        /** @description The JSON document that the command prints, in the field with the name of the question. */
         PlacementAnswer: {
-            /** @description Of `allot hbal --json --explain`. */
+            /** @description Output of `allot hbal --json --explain`. */
             balance?: unknown;
-            /** @description Of `allot drain --json`. */
+            /** @description Output of `allot drain --json`. */
             drain?: unknown;
-            /** @description Of `allot fit --json`. */
+            /** @description Output of `allot fit --json`. */
             fit?: unknown;
-            /** @description Of `allot whatif --json`. */
+            /** @description Output of `allot whatif --json`. */
             whatif?: unknown;
         };
-        /** @description What is planned for a lease, and how far it is. */
+        /** @description Migration plan of a lease, and its progress. */
         Plan: {
             /**
              * Format: int64
-             * @description Instances that are neither where they were nor where they were to go.
+             * @description Number of instances that are on neither their old nor their planned host.
              */
             gone: number;
-            /** @description The lease. */
+            /** @description Identifier of the lease. */
             lease_id: string;
             /**
              * Format: int64
-             * @description Instances that have moved.
+             * @description Number of instances that have moved.
              */
             moved: number;
-            /** @description The moves in their order; null to callers who may not see hosts, since the instances belong to others. */
+            /** @description Moves, in order. Null for callers who can't see hosts, since the instances belong to other projects. */
             moves?: components["schemas"]["PlannedMove"][] | null;
             summary?: components["schemas"]["PlanSummary"] | null;
         };
-        /** @description What is planned for a lease, and how far it is. */
+        /** @description The migration plan of a lease, and its progress. */
         PlanBody: {
-            /** @description What is planned for a lease, and how far it is. */
+            /** @description The migration plan of a lease, and its progress. */
             plan: components["schemas"]["Plan"];
         };
-        /** @description What is planned for a lease, in short. */
+        /** @description Summary of a lease's migration plan. */
         PlanSummary: {
             /**
              * Format: int64
-             * @description Disk to copy, GiB.
+             * @description Disk to copy, in GiB.
              */
             disk_gb: number;
             /**
              * Format: int64
-             * @description How long all of them together stand still, milliseconds.
+             * @description Downtime of all instances together, in milliseconds.
              */
             downtime_ms: number;
             /**
              * Format: int64
-             * @description How long it may take, seconds. The lease lasts that much less if it takes longer.
+             * @description Time reserved for the moves, in seconds. If they take longer, the lease is shorter by the difference.
              */
             expected_seconds: number;
             /**
              * Format: int64
-             * @description Hosts to clear.
+             * @description Number of hosts to clear.
              */
             hosts_to_clear: number;
             /**
              * Format: int64
-             * @description Instances to move to other hosts.
+             * @description Number of instances to move to other hosts.
              */
             instances_to_move: number;
             /**
              * Format: int64
-             * @description Memory to copy, MiB.
+             * @description Memory to copy, in MiB.
              */
             memory_mb: number;
         };
-        /** @description A move. */
+        /** @description Move of an instance. */
         PlannedMove: {
-            /** @description The host that it is moved from. */
+            /** @description Name of the old host. */
             from_host: string;
-            /** @description The instance. */
+            /** @description Identifier of the instance. */
             instance_id: string;
             /**
              * Format: int32
-             * @description Of one that is moving, how much is on the other host already, percent; null if the cloud does not say.
+             * @description Progress of a move in state `moving`, in percent; null if unknown.
              */
             percent?: number | null;
-            /** @description `waiting`, `moving`, `failing`, `moved`, or `gone`. */
+            /** @description State of the move: `waiting`, `moving`, `failing`, `moved`, or `gone`. */
             state: string;
-            /** @description The host that it is moved to. */
+            /** @description Name of the new host. */
             to_host: string;
         };
-        /** @description What preemptible instances came to. */
+        /** @description Usage of preemptible instances. */
         PreemptibleBody: {
-            /** @description What preemptible instances came to. */
+            /** @description Usage of preemptible instances. */
             preemptible: components["schemas"]["PreemptibleUsage"];
         };
-        /** @description Projects whose instances are preemptible unless a request says otherwise. */
+        /** @description Pattern of projects whose instances are preemptible, unless a request says otherwise. */
         PreemptibleProject: {
             /**
              * Format: date-time
-             * @description Since when they are listed; null if by the settings.
+             * @description Time at which the pattern was added; null for patterns from the operator's settings.
              */
             created_at?: string | null;
-            /** @description Their identifiers, with `*` for anything and `?` for any character. */
+            /** @description Pattern of project identifiers: `*` matches any text and `?` any character. */
             pattern: string;
         };
-        /** @description Projects whose instances are preemptible, of one pattern. */
+        /** @description A pattern of projects whose instances are preemptible. */
         PreemptibleProjectBody: {
-            /** @description Projects whose instances are preemptible, of one pattern. */
+            /** @description A pattern of projects whose instances are preemptible. */
             project: components["schemas"]["PreemptibleProject"];
         };
-        /** @description All patterns of projects whose instances are preemptible, those of the settings first. */
+        /**
+         * @description All patterns of projects whose instances are preemptible. Patterns from the operator's settings come
+         *     first.
+         */
         PreemptibleProjectsBody: {
-            /** @description All patterns of projects whose instances are preemptible, those of the settings first. */
+            /**
+             * @description All patterns of projects whose instances are preemptible. Patterns from the operator's settings come
+             *     first.
+             */
             projects: components["schemas"]["PreemptibleProject"][];
         };
-        /** @description What preemptible instances came to in a period that is past. */
+        /** @description Usage of preemptible instances in a past period. */
         PreemptibleUsage: {
             /**
              * Format: int64
-             * @description Instances that began to run.
+             * @description Number of instances that started running.
              */
             begun: number;
             /**
              * Format: double
-             * @description CPUs times the hours that they were used.
+             * @description CPUs of instances, in core-hours.
              */
             core_hours: number;
             /**
              * Format: date-time
-             * @description Until when.
+             * @description End of the period: UTC, RFC 3339.
              */
             end: string;
             /**
              * Format: double
-             * @description How many hours instances ran, all together.
+             * @description Running time of all instances, in hours.
              */
             hours: number;
             /**
              * Format: double
-             * @description How many hours those had run that were preempted: what is lost if they kept nothing.
+             * @description Running time of preempted instances, in hours. This work is lost if they saved nothing.
              */
             hours_lost: number;
             /**
              * Format: int64
-             * @description Instances that were preempted for leases.
+             * @description Number of instances that were preempted for leases.
              */
             preempted: number;
             /**
              * Format: date-time
-             * @description From when: UTC.
+             * @description Start of the period: UTC, RFC 3339.
              */
             start: string;
             /**
              * Format: double
-             * @description The part of all CPUs of all hosts that was used so, from 0 to 1; null to callers who may not see hosts.
+             * @description Share of all CPUs of all hosts that preemptible instances used, from 0 to 1. Null for callers who
+             *     can't see hosts.
              */
             utilisation_gained?: number | null;
         };
-        /** @description The properties of hosts. */
+        /** @description Properties of hosts. */
         PropertiesBody: {
-            /** @description The properties of hosts. */
+            /** @description Properties of hosts. */
             resource_properties: components["schemas"]["Property"][];
         };
-        /** @description A property of hosts, that is, the name of a capability; the rest only if details are asked for. */
+        /**
+         * @description A property of hosts: the name of a capability. The other fields are present if the request asks for
+         *     details.
+         */
         Property: {
-            /** @description Whether it is left out of lists unless all are asked for. */
+            /** @description Whether the property is hidden from lists, unless an administrator requests all properties. */
             private?: boolean | null;
-            /** @description Its name. */
+            /** @description Name of the property. */
             property: string;
-            /** @description The values that hosts have. */
+            /** @description Values of the property on hosts. */
             values?: string[] | null;
         };
-        /** @description A property. */
+        /** @description A property of hosts. */
         PropertyBody: {
-            /** @description A property. */
+            /** @description A property of hosts. */
             resource_property: components["schemas"]["ResourceProperty"];
         };
-        /** @description The visibility of a property. */
+        /** @description Visibility of a property. */
         PropertyChange: {
-            /** @description Whether it is to be left out of lists unless all are asked for. */
+            /** @description Whether to hide the property from lists, unless an administrator requests all properties. */
             private: boolean;
         };
-        /** @description Answers of a cluster's remote API, version 2. */
+        /** @description Responses of a cluster's remote API, version 2. */
         RapiDocuments: {
-            /** @description That to `/2/groups?bulk=1`. */
+            /** @description Response to `/2/groups?bulk=1`. */
             groups: unknown;
-            /** @description That to `/2/info`. */
+            /** @description Response to `/2/info`. */
             info: unknown;
-            /** @description That to `/2/instances?bulk=1`. */
+            /** @description Response to `/2/instances?bulk=1`. */
             instances: unknown;
-            /** @description That to `/2/nodes?bulk=1`. */
+            /** @description Response to `/2/nodes?bulk=1`. */
             nodes: unknown;
         };
-        /** @description Requests for the same kind of hosts, instances or addresses that were refused for lack of them. */
+        /** @description Requests for the same kind of hosts, instances or addresses that were rejected for lack of capacity. */
         RefusedRequests: {
             /**
-             * @description What was asked for: properties of hosts (`gpu=a100 and vcpus>=16`), size of instances, a flavor, or a network; empty
-             *     for any host.
+             * @description Requested resource: properties of hosts (`gpu=a100 and vcpus>=16`), size of instances, a flavor, or a
+             *     network; empty for any host.
              */
             kind: string;
-            /** @description How many of them more capacity would have met, each by itself. Empty if none. */
+            /**
+             * @description Number of these requests that additional capacity would have met, each request judged separately.
+             *     Empty if more capacity wouldn't have helped.
+             */
             met_by: components["schemas"]["MetBy"][];
             /**
              * Format: int64
-             * @description Number of refused requests.
+             * @description Number of rejected requests.
              */
             refused: number;
             /** @description Type of the reservation: `physical:host`, `virtual:instance`, `flavor:instance` or `virtual:floatingip`. */
             resource_type: string;
         };
-        /** @description How a lease recurs. */
+        /** @description Recurrence of a lease. Requires either `times` or `until`. */
         RepeatCreate: {
-            /** @description From one start to the next, by the calendar: `1w`, `1d`, `1mo`. */
+            /** @description Calendar interval between starts: `1w`, `1d`, `1mo`. */
             every: string;
-            /** @description Whether dates that cannot be had are left out; if not, one of them has all refused. */
+            /** @description Whether to skip unavailable dates. If false, one unavailable date rejects the whole request. */
             skip_unavailable?: boolean;
-            /** @description Whose time of the day stays the same. */
+            /** @description Time zone in which leases keep their time of day: `Europe/Paris`. Default: UTC. */
             time_zone?: string | null;
             /**
              * Format: int32
-             * @description How often; or `until`.
+             * @description Number of leases. Can't be combined with `until`.
              */
             times?: number | null;
-            /** @description As long as it starts before this date. */
+            /** @description Date before which leases start. Can't be combined with `times`. */
             until?: string | null;
         };
         /** @description A reservation of a lease. */
         Reservation: components["schemas"]["Resource"] & {
-            /** @description When it was made. */
+            /** @description Time of creation: UTC to the second, `2030-01-02 10:00:00`. */
             created_at: string;
-            /** @description Its addresses. Not in Blazar. */
+            /** @description Allocated addresses. Not in Blazar. */
             floating_ips?: string[];
-            /** @description The names of its hosts, whole or in part. Not in Blazar. */
+            /** @description Names of the allocated hosts, whole or in part. Not in Blazar. */
             hosts?: string[];
-            /** @description Its identifier, a UUID. */
+            /** @description Identifier of the reservation, a UUID. */
             id: string;
-            /** @description The lease it belongs to. */
+            /** @description Identifier of the lease. */
             lease_id: string;
-            /** @description Something failed and there was no replacement. */
+            /** @description Whether a resource failed and no replacement was found. */
             missing_resources: boolean;
-            /** @description The same as `id`; Blazar has a row of another table here. */
+            /** @description Same value as `id`. In Blazar, identifier of a row in another table. */
             resource_id: string;
-            /** @description Something was exchanged while the lease was active. */
+            /** @description Whether a resource was replaced while the lease was active. */
             resources_changed: boolean;
-            /** @description pending, active, deleted or error. */
+            /** @description Status: pending, active, deleted or error. */
             status: string;
-            /** @description When it was last changed. */
+            /** @description Time of the last change, in the format of `created_at`. */
             updated_at?: string | null;
         };
         /**
-         * @description New terms of a reservation: which one it is, and those fields that change. What is absent or empty stays; null takes
-         *     back what was said of hosts beside expressions. Fields of other types, and fields that are not listed, are ignored.
+         * @description Changes to a reservation, named by `id`. Absent and empty fields stay unchanged. Null removes a
+         *     requirement on hosts other than an expression. Fields of other resource types and unknown fields are
+         *     ignored.
          */
         ReservationChange: {
-            /** @description Instances: true on one host, false on distinct hosts, null anywhere. */
+            /** @description True places all instances on one host, false places each on a different host, null allows any host. */
             affinity?: boolean | null;
-            /** @description Properties that must have equal values on all hosts: all of them. Not in Blazar. */
+            /** @description Properties whose values must be equal on all hosts. Replaces the whole list. Not in Blazar. */
             alike?: string[] | null;
             /**
              * Format: int32
-             * @description Instances or addresses: so many.
+             * @description Number of instances or addresses.
              */
             amount?: number | null;
-            /** @description The availability zone that they are to be in. Not in Blazar. */
+            /** @description Availability zone of the hosts. Not in Blazar. */
             availability_zone?: string | null;
-            /** @description What is done before the end with what runs on hosts: `default`, `snapshot` or nothing. */
+            /**
+             * @description Action before the end on guests of hosts: `default` (the operator's setting), `snapshot`, or empty for
+             *     no action.
+             */
             before_end?: string | null;
             /**
              * Format: int32
-             * @description Disk of each instance, GiB.
+             * @description Disk of each instance, in GiB.
              */
             disk_gb?: number | null;
             /**
              * Format: int32
-             * @description Disk of each host, at least, GiB. Not in Blazar.
+             * @description Minimum disk of each host, in GiB. Not in Blazar.
              */
             disk_gib?: number | null;
             /**
              * Format: int32
-             * @description Second disk of each instance, GiB, which stays as it is. Not in Blazar.
+             * @description Ephemeral disk of each instance, in GiB. Can't be changed. Not in Blazar.
              */
             ephemeral_gb?: number | null;
-            /** @description What hosts must be like in Nova's words: all of it; of instances, they stay as they are. Not in Blazar. */
+            /**
+             * @description Requirements on hosts, as Nova's extra specs. Replaces all previous ones. Extra specs of instances
+             *     can't be changed. Not in Blazar.
+             */
             extra_specs?: {
                 [key: string]: string;
             } | null;
-            /** @description The flavor of instances, which stays as it is. */
+            /** @description Flavor of the instances. Can't be changed. */
             flavor_id?: string | null;
             /** @description Whether all hosts must have the same CPUs and hypervisor. Not in Blazar. */
             homogeneous?: boolean | null;
-            /** @description What hosts must be like, as in a new lease. */
+            /** @description Requirements on hosts, in the format of a new lease. */
             hypervisor_properties?: string | null;
-            /** @description The reservation's identifier. */
+            /** @description Identifier of the reservation. */
             id: string;
-            /** @description Properties of the image that guests are to run: all of them. Not in Blazar. */
+            /** @description Properties of the image that guests will run. Replaces all previous ones. Not in Blazar. */
             image_properties?: {
                 [key: string]: string;
             } | null;
             /**
              * Format: int32
-             * @description Hosts: at most so many.
+             * @description Maximum number of hosts.
              */
             max?: number | null;
             /**
              * Format: int32
-             * @description Memory of each instance, MiB.
+             * @description Memory of each instance, in MiB.
              */
             memory_mb?: number | null;
             /**
              * Format: int32
-             * @description Memory of each host, at least, MiB. Not in Blazar.
+             * @description Minimum memory of each host, in MiB. Not in Blazar.
              */
             memory_mib?: number | null;
             /**
              * Format: int32
-             * @description Hosts: at least so many.
+             * @description Minimum number of hosts.
              */
             min?: number | null;
-            /** @description The network of addresses. */
+            /** @description Network of the addresses. */
             network_id?: string | null;
-            /** @description The region that hosts are to be in. Not in Blazar. */
+            /** @description Region of the hosts. Not in Blazar. */
             region?: string | null;
-            /** @description These addresses among them. */
+            /** @description Specific addresses to reserve. */
             required_floatingips?: string[] | null;
-            /** @description The same, of hosts and of those of instances; both must hold. */
+            /** @description More requirements on hosts, also for hosts of instances. Hosts must match both. */
             resource_properties?: string | null;
-            /** @description Its type, which stays as it is. */
+            /** @description Type of the reservation. Can't be changed. */
             resource_type?: string | null;
-            /** @description What may fail without the lease having fewer hosts than it asks for. Not in Blazar. */
+            /**
+             * @description Kind of failure that leaves the lease the hosts that it requests: `host`, or a location property, such
+             *     as `rack`. Not in Blazar.
+             */
             survives?: string | null;
             /**
              * Format: int32
-             * @description Virtual CPUs of each instance; of each host, at least, which is not in Blazar.
+             * @description Number of virtual CPUs of each instance. For whole hosts, the minimum of each host, which isn't in
+             *     Blazar.
              */
             vcpus?: number | null;
         };
-        /** @description What is to be reserved. Fields that are not listed are ignored. */
+        /** @description Resource to reserve. Unknown fields are ignored. */
         ReservationCreate: {
-            /** @description Properties that must have equal values on all of them, such as `cpu_mhz`. */
+            /** @description Properties whose values must be equal on all hosts, such as `cpu_mhz`. */
             alike?: string[];
-            /** @description The availability zone that they are to be in. */
+            /** @description Availability zone of the hosts. */
             availability_zone?: string | null;
-            /** @description What is done before the end: `default`, `snapshot` or nothing. */
+            /** @description Action before the end: `default` (the operator's setting), `snapshot`, or empty for no action. */
             before_end?: string;
             /**
              * Format: int32
-             * @description Disk of each, at least, GiB.
+             * @description Minimum disk of each host, in GiB.
              */
             disk_gib?: number | null;
-            /** @description What they must be like in Nova's words: `capabilities:cpu_info:arch` and `x86_64`. */
+            /**
+             * @description Requirements on hosts, as Nova's extra specs: `capabilities:cpu_info:arch` with the value
+             *     `x86_64`.
+             */
             extra_specs?: {
                 [key: string]: string;
             };
-            /** @description Whether all of them must have the same CPUs and hypervisor. */
+            /** @description Whether all hosts must have the same CPUs and hypervisor. */
             homogeneous?: boolean;
-            /** @description What hosts must be like: an expression as JSON, such as `["==", "$rack", "r1"]`, in a string. */
+            /** @description Requirements on hosts: a JSON expression in a string, such as `["==", "$rack", "r1"]`. */
             hypervisor_properties?: string | null;
-            /** @description Properties of the image that guests are to run, by Glance's names. */
+            /** @description Properties of the image that guests will run, by Glance's names. */
             image_properties?: {
                 [key: string]: string;
             };
             /**
              * Format: int32
-             * @description At most so many.
+             * @description Maximum number of hosts.
              */
             max: number;
             /**
              * Format: int32
-             * @description Memory of each, at least, MiB.
+             * @description Minimum memory of each host, in MiB.
              */
             memory_mib?: number | null;
             /**
              * Format: int32
-             * @description At least so many.
+             * @description Minimum number of hosts.
              */
             min: number;
-            /** @description The name of the pool that its hosts are while the lease runs; without one, the reservation's identifier. */
+            /**
+             * @description Name of the lease pool that the hosts form while the lease runs. Default: the reservation's
+             *     identifier.
+             */
             pool_name?: string | null;
-            /** @description The region that hosts are to be in. This and what follows is not in Blazar. */
+            /** @description Region of the hosts. This field and all below aren't in Blazar. */
             region?: string | null;
-            /** @description The same; both must hold. */
+            /** @description More requirements on hosts, in the format of `hypervisor_properties`. Hosts must match both. */
             resource_properties?: string | null;
             /** @enum {string} */
             resource_type: "physical:host";
             /**
-             * @description What may fail without the lease having fewer hosts than it asks for: `host`, or a property that says where
-             *     hosts are, as `rack`. It has so many more.
+             * @description Kind of failure that leaves the lease the hosts that it requests: `host`, or a location property,
+             *     such as `rack`. The lease gets the additional hosts that this requires.
              */
             survives?: string | null;
             /**
              * Format: int32
-             * @description Virtual CPUs of each, at least.
+             * @description Minimum number of virtual CPUs of each host.
              */
             vcpus?: number | null;
         } | {
-            /** @description true: on one host; false: on distinct hosts; null: anywhere. */
+            /**
+             * @description True places all instances on one host, false places each on a different host, null allows any
+             *     host.
+             */
             affinity?: boolean | null;
             /**
              * Format: int32
-             * @description How many.
+             * @description Number of instances.
              */
             amount: number;
             /**
              * Format: int32
-             * @description Disk of each, GiB.
+             * @description Disk of each instance, in GiB.
              */
             disk_gb: number;
             /**
              * Format: int32
-             * @description Second disk of each, GiB. Not in Blazar, as `extra_specs`.
+             * @description Ephemeral disk of each instance, in GiB. Default: 0. Not in Blazar.
              */
             ephemeral_gb?: number | null;
             /**
-             * @description Extra specs of their flavor, in Nova's words: `hw:cpu_policy` and `dedicated`. Hosts must have the resources and
-             *     traits that they name. Requires the policy rule `blazar:leases:extra_specs`.
+             * @description Extra specs of the instances' flavor, in Nova's format: `hw:cpu_policy` with the value
+             *     `dedicated`. Hosts must have the resources and traits that they name. Requires the policy rule
+             *     `blazar:leases:extra_specs`. Not in Blazar.
              */
             extra_specs?: {
                 [key: string]: string;
             };
             /**
              * Format: int32
-             * @description Memory of each, MiB.
+             * @description Memory of each instance, in MiB.
              */
             memory_mb: number;
-            /** @description What hosts must be like. */
+            /** @description Requirements on hosts: a JSON expression in a string. */
             resource_properties?: string | null;
             /** @enum {string} */
             resource_type: "virtual:instance";
-            /** @description What may fail without there being room for fewer: `host`, or a property that says where hosts are, as `rack`. */
+            /**
+             * @description Kind of failure that leaves capacity for all instances: `host`, or a location property, such as
+             *     `rack`. Not in Blazar.
+             */
             survives?: string | null;
             /**
              * Format: int32
-             * @description Virtual CPUs of each.
+             * @description Number of virtual CPUs of each instance.
              */
             vcpus: number;
         } | {
@@ -2205,123 +2346,128 @@ export interface components {
             affinity?: boolean | null;
             /**
              * Format: int32
-             * @description How many.
+             * @description Number of instances.
              */
             amount: number;
-            /** @description The flavor. */
+            /** @description Identifier of the flavor. */
             flavor_id: string;
             /** @enum {string} */
             resource_type: "flavor:instance";
-            /** @description What may fail without there being room for fewer: `host`, or a property that says where hosts are, as `rack`. */
+            /**
+             * @description Kind of failure that leaves capacity for all instances: `host`, or a location property, such as
+             *     `rack`. Not in Blazar.
+             */
             survives?: string | null;
         } | {
             /**
              * Format: int32
-             * @description How many.
+             * @description Number of addresses, including `required_floatingips`.
              */
             amount: number;
-            /** @description The network. */
+            /** @description Identifier of the network. */
             network_id: string;
-            /** @description These among them. */
+            /** @description Specific addresses to reserve. */
             required_floatingips?: string[];
             /** @enum {string} */
             resource_type: "virtual:floatingip";
         };
-        /** @description What was reserved. */
+        /** @description Reserved resources. */
         Reserved: {
             /**
              * Format: double
-             * @description Addresses times hours.
+             * @description Reserved addresses, in address-hours.
              */
             address_hours: number;
             /**
              * Format: double
-             * @description CPUs, of whole hosts and of room, times hours.
+             * @description CPUs of reserved hosts and slots, in core-hours.
              */
             core_hours: number;
             /**
              * Format: double
-             * @description GiB of disk times hours.
+             * @description Disk of reserved hosts and slots, in GiB-hours.
              */
             disk_gib_hours: number;
             /**
              * Format: double
-             * @description GiB of memory times hours.
+             * @description Memory of reserved hosts and slots, in GiB-hours.
              */
             gib_hours: number;
             /**
              * Format: double
-             * @description Whole hosts times hours.
+             * @description Reserved whole hosts, in host-hours.
              */
             host_hours: number;
             /**
              * Format: double
-             * @description Slots of room for instances times hours.
+             * @description Reserved slots for instances, in slot-hours.
              */
             slot_hours: number;
         };
-        /** @description What is reserved. */
+        /** @description Reserved resource. */
         Resource: {
             /**
              * Format: int32
-             * @description The number of the host aggregate, null until there is one; not given where the fleet is no cloud that has
-             *     aggregates.
+             * @description Number of the host aggregate; null until it is created. Absent if the fleet has no aggregates.
              */
             aggregate_id?: number | null;
-            /** @description Properties that must have equal values on all of them. */
+            /** @description Properties whose values must be equal on all hosts. */
             alike?: string[];
-            /** @description The availability zone that they are to be in. */
+            /** @description Availability zone of the hosts. */
             availability_zone?: string | null;
-            /** @description What is done before the end: default, snapshot or nothing. */
+            /** @description Action before the end: default (the operator's setting), snapshot, or empty for no action. */
             before_end: string;
             /**
              * Format: int32
-             * @description Disk of each, at least, GiB.
+             * @description Minimum disk of each host, in GiB.
              */
             disk_gib?: number | null;
-            /** @description What they must be like in Nova's words: `capabilities:cpu_info:arch` and `x86_64`. */
+            /**
+             * @description Requirements on hosts, as Nova's extra specs: `capabilities:cpu_info:arch` with the value
+             *     `x86_64`.
+             */
             extra_specs?: {
                 [key: string]: string;
             };
-            /** @description The flavors to start servers with on the hosts, where these let in no others; not given elsewhere. */
+            /** @description Flavors for servers on the hosts. Absent unless the hosts accept only servers with these flavors. */
             flavor_ids?: string[];
-            /** @description Whether all of them must have the same CPUs and hypervisor. */
+            /** @description Whether all hosts must have the same CPUs and hypervisor. */
             homogeneous?: boolean;
-            /** @description What hosts must be like. */
+            /** @description Requirements on hosts: a JSON expression in a string. */
             hypervisor_properties?: string | null;
-            /** @description Properties of the image that guests are to run, by Glance's names. */
+            /** @description Properties of the image that guests will run, by Glance's names. */
             image_properties?: {
                 [key: string]: string;
             };
             /**
              * Format: int32
-             * @description At most so many.
+             * @description Maximum number of hosts.
              */
             max: number;
             /**
              * Format: int32
-             * @description Memory of each, at least, MiB.
+             * @description Minimum memory of each host, in MiB.
              */
             memory_mib?: number | null;
             /**
              * Format: int32
-             * @description At least so many.
+             * @description Minimum number of hosts.
              */
             min: number;
-            /** @description The region that hosts are to be in. This and what follows is not in Blazar. */
+            /** @description Region of the hosts. This field and all below aren't in Blazar. */
             region?: string | null;
-            /** @description What hosts must be like. */
+            /** @description More requirements on hosts, in the format of `hypervisor_properties`. */
             resource_properties?: string | null;
             /** @enum {string} */
             resource_type: "physical:host";
             /**
-             * @description What may fail without the lease having fewer hosts than it asks for: `host`, or a property that says where
-             *     hosts are, as `rack`. It has so many more.
+             * @description Kind of failure that leaves the lease the hosts that it requests: `host`, or a location property,
+             *     such as `rack`. The lease has the additional hosts that this requires.
              */
             survives?: string | null;
             /**
              * Format: int32
-             * @description Virtual CPUs of each, at least.
+             * @description Minimum number of virtual CPUs of each host.
              */
             vcpus?: number | null;
         } | (components["schemas"]["Instances"] & {
@@ -2333,442 +2479,458 @@ export interface components {
         }) | {
             /**
              * Format: int32
-             * @description How many.
+             * @description Number of addresses, including `required_floatingips`.
              */
             amount: number;
-            /** @description The network. */
+            /** @description Identifier of the network. */
             network_id: string;
-            /** @description These among them. */
+            /** @description Specific addresses that the request named. */
             required_floatingips: string[];
             /** @enum {string} */
             resource_type: "virtual:floatingip";
         };
         /**
-         * @description A property after a change of its visibility. Its dates have microseconds, as those of leases and unlike those of other
-         *     records: Blazar writes them so here, and gophercloud reads nothing else.
+         * @description A property whose visibility was changed. Dates have microseconds, like dates of leases and unlike dates of
+         *     other records: Blazar uses this format here, and gophercloud parses no other.
          */
         ResourceProperty: {
-            /** @description When it was entered. */
+            /** @description Time at which the property was added: UTC with microseconds. */
             created_at: string;
-            /** @description Its identifier, a UUID. */
+            /** @description Identifier of the property, a UUID. */
             id: string;
-            /** @description Whether it is left out of lists unless all are asked for. */
+            /** @description Whether the property is hidden from lists, unless an administrator requests all properties. */
             private: boolean;
-            /** @description Its name. */
+            /** @description Name of the property. */
             property_name: string;
-            /** @description `physical:host`. */
+            /** @description Always `physical:host`. */
             resource_type: string;
-            /** @description When it was last changed. */
+            /** @description Time of the last change: UTC with microseconds. */
             updated_at?: string | null;
         };
-        /** @description The hints of a lease. Nothing changes them. */
+        /** @description Scheduler hints of a lease. They can't be changed. */
         SchedulerHints: {
-            /** @description Leases of the project whose hosts will not do. */
+            /** @description Identifiers of leases of the project. The lease doesn't get hosts of these leases. */
             different_host?: string[];
-            /** @description How instances are spread: `affinity`, `anti-affinity`, `soft-affinity` or `soft-anti-affinity`. */
+            /**
+             * @description Distribution of instances over hosts: `affinity`, `anti-affinity`, `soft-affinity` or
+             *     `soft-anti-affinity`.
+             */
             group?: string | null;
-            /** @description Names of hosts that will do. */
+            /** @description Names of hosts. The lease gets hosts from this list. */
             host?: string[];
-            /** @description Where the hosts of a reservation are to each other: `same` or `different`. */
+            /** @description Whether hosts of a reservation share a location: `same` or `different`. */
             location?: string | null;
-            /** @description What each host must match, as JSON in text: `[">=", "$vcpus", "16"]`. */
+            /** @description Requirement on each host, as JSON in a string: `[">=", "$vcpus", "16"]`. */
             query?: string | null;
-            /** @description Leases of the project whose hosts will do, as they are when this lease is made. */
+            /** @description Identifiers of leases of the project. The lease gets hosts that these leases have when it is created. */
             same_host?: string[];
         };
-        /** @description Leases that were made together. */
+        /** @description A series of recurring leases. */
         Series: {
-            /** @description What they are found by. */
+            /** @description Identifier of the series. */
             id: string;
-            /** @description The leases, by start. */
+            /** @description Leases of the series, by start. */
             leases: components["schemas"]["Lease"][];
-            /** @description Dates that were left out, since the lease could not be had. */
+            /** @description Skipped dates, for which the lease wasn't available. */
             skipped: components["schemas"]["Skipped"][];
         };
-        /** @description Leases that were made together. */
+        /** @description A series of recurring leases. */
         SeriesBody: {
-            /** @description Leases that were made together. */
+            /** @description A series of recurring leases. */
             series: components["schemas"]["Series"];
         };
-        /** @description Who sends a request, and what they may do. */
+        /** @description The caller's identity and permissions. */
         Session: {
-            /** @description How the user was identified: `token`, `password`, or `none` where everybody is the administrator. */
+            /** @description Authentication method: `token`, `password`, or `none` if every caller is an administrator. */
             authentication: string;
             /**
              * Format: date-time
-             * @description When the session ends: UTC, RFC 3339; null where there is none.
+             * @description End of the session: UTC, RFC 3339; null if the caller doesn't use a session.
              */
             expires_at?: string | null;
-            /** @description With what one can log in here: `token`, `password`, or `none`. */
+            /** @description Login methods of this service: `token`, `password`, or `none`. */
             may_log_in_with: string[];
-            /** @description The project. */
+            /** @description Identifier of the project. */
             project_id: string;
-            /** @description What people call the project; null if that is not known. */
+            /** @description Name of the project; null if unknown. */
             project_name?: string | null;
-            /** @description Identifiers of the projects that the user has a role in; null unless the service's own file of users has them. */
+            /**
+             * @description Identifiers of the projects in which the user has a role; null if the user isn't in the service's own
+             *     users file.
+             */
             projects?: string[] | null;
-            /** @description The user's roles in the project, with those that they imply. */
+            /** @description Roles of the user in the project, including implied roles. */
             roles: string[];
-            /** @description By the names of rules, as a policy file has them, what the user may do in the project. */
+            /** @description Whether each policy rule allows the user in the project, by name of the rule in a policy file. */
             rules: {
                 [key: string]: boolean;
             };
-            /** @description The user's identifier. */
+            /** @description Identifier of the user. */
             user: string;
-            /** @description What people call the user; null if that is not known. */
+            /** @description Name of the user; null if unknown. */
             user_name?: string | null;
         };
         /**
-         * @description With what one logs in to the console: one of `auth`, `token`, and `user` with `password`. Without any, the headers
-         *     `X-Auth-Token` or `Authorization` say it.
+         * @description Credentials for the console: one of `auth`, `token`, and `user` with `password`. If the body is empty,
+         *     they are read from the headers `X-Auth-Token` or `Authorization`.
          */
         SessionBegin: {
-            /** @description As the body of `POST /identity/v3/auth/tokens` has it. */
+            /** @description Credentials in the format of `POST /identity/v3/auth/tokens`. */
             auth?: Record<string, never> | null;
             /** @description The user's password. */
             password?: string | null;
-            /** @description The project; the user's usual one if it is not said. */
+            /** @description Identifier of the project. Default: the user's default project. */
             project?: string | null;
             /** @description A token. */
             token?: string | null;
             /** @description A user's name. */
             user?: string | null;
         };
-        /** @description Who one is. */
+        /** @description The caller's identity and permissions. */
         SessionBody: {
-            /** @description Who one is. */
+            /** @description The caller's identity and permissions. */
             session: components["schemas"]["Session"];
         };
-        /** @description A setting that the service was started with. */
+        /** @description A setting of the service, as of its start. */
         Setting: {
-            /** @description What it is where nobody says anything else; null if that is nothing. */
+            /** @description Default value; null if there isn't one. */
             default?: string | null;
-            /** @description What it is for. */
+            /** @description Purpose of the setting. */
             description: string;
-            /** @description The heading that it stands under in the documentation. */
+            /** @description Heading in the configuration reference. */
             heading: string;
-            /** @description Its key in the configuration file, with the section's: `log.format`. */
+            /** @description Key in the configuration file, including the section: `log.format`. */
             key: string;
-            /** @description Where the value was found: `flag`, `environment`, `file` or `default`. */
+            /** @description Source of the value: `flag`, `environment`, `file` or `default`. */
             source: string;
             /**
-             * @description As it would be written in the file; null if there is none. Of addresses only the scheme, the host and the port,
-             *     since the rest may be a secret.
+             * @description Value, as in the configuration file; null if it isn't set. URLs are reduced to scheme, host and port,
+             *     since the rest can contain secrets.
              */
             value?: string | null;
         };
         /** @description The operator's settings. */
         SettingsBody: {
-            /** @description All settings, in the order of the documentation. */
+            /** @description All settings, in the order of the configuration reference. */
             settings: components["schemas"]["Setting"][];
         };
-        /** @description A date that was left out. */
+        /** @description A skipped date. */
         Skipped: {
             /**
              * Format: date-time
-             * @description Until when.
+             * @description End of the skipped lease: UTC, RFC 3339.
              */
             end_date: string;
-            /** @description Why. */
+            /** @description Reason the date was skipped. */
             reason: string;
             /**
              * Format: date-time
-             * @description From when.
+             * @description Start of the skipped lease: UTC, RFC 3339.
              */
             start_date: string;
         };
-        /** @description A time. */
+        /** @description A time window. */
         Span: {
             /**
              * Format: date-time
-             * @description Until when.
+             * @description End: UTC, RFC 3339.
              */
             end: string;
             /**
              * Format: date-time
-             * @description From when: UTC, RFC 3339.
+             * @description Start: UTC, RFC 3339.
              */
             start: string;
         };
-        /** @description Usage of one period, and of whom or what it was asked by. */
+        /** @description Usage of one group in one period. The fields of the group are present if the request groups by them. */
         Usage: {
             /**
              * Format: date-time
-             * @description Until when.
+             * @description End of the period: UTC, RFC 3339.
              */
             end: string;
-            /** @description The lease; absent for instances that are in none. */
+            /** @description Identifier of the lease; absent for instances outside of leases. */
             lease_id?: string | null;
-            /** @description The type of the lease. */
+            /** @description Name of the lease; absent if the lease no longer exists. */
+            lease_name?: string | null;
+            /** @description Type of the lease. */
             lease_type?: string | null;
             /**
              * Format: int64
-             * @description Leases that started.
+             * @description Number of leases that started.
              */
             leases_started: number;
-            /** @description The free pool that hosts came from; absent for what is in none. */
+            /** @description Name of the hosts' free pool; absent for resources outside of pools. */
             pool?: string | null;
-            /** @description The project. */
+            /** @description Identifier of the project. */
             project_id?: string | null;
-            /** @description What leases reserved. */
+            /** @description Resources reserved by leases. */
             reserved: components["schemas"]["Reserved"];
             /**
              * Format: date-time
-             * @description From when: UTC, RFC 3339.
+             * @description Start of the period: UTC, RFC 3339.
              */
             start: string;
-            /** @description What instances beside all leases used. */
+            /** @description Resources used by instances outside of leases. */
             unleased: components["schemas"]["Used"];
-            /** @description What instances in leases used. */
+            /** @description Resources used by instances in leases. */
             used: components["schemas"]["Used"];
-            /** @description The user. */
+            /** @description Identifier of the user. */
             user_id?: string | null;
         };
-        /** @description Usage, by period and by what it was asked. */
+        /** @description Usage by period and group. */
         UsageBody: {
             /**
              * Format: date-time
-             * @description Until when; not later than now.
+             * @description End of the report, at most the current time: UTC, RFC 3339.
              */
             end: string;
             /**
              * Format: date-time
-             * @description From when: UTC, RFC 3339.
+             * @description Start of the report: UTC, RFC 3339.
              */
             start: string;
-            /** @description Sums; none of what there is nothing of. */
+            /** @description Sums by period and group. Groups without usage are omitted. */
             usage: components["schemas"]["Usage"][];
         };
-        /** @description Something that happened to a lease or an instance. */
+        /** @description Event of a lease or an instance. */
         UsageEvent: {
             /**
              * Format: date-time
-             * @description Until when it is then.
+             * @description End of the lease after the event: UTC, RFC 3339.
              */
             end_date?: string | null;
-            /** @description What: `lease.started`, `instance.moved`. */
+            /** @description Kind of event: `lease.started`, `instance.moved`. */
             event: string;
-            /** @description The hosts that it has then, by their identifiers; that of the instance. */
+            /**
+             * @description Identifiers of the lease's hosts after the event, or of the instance's host. Empty unless the caller
+             *     is an administrator.
+             */
             hosts: string[];
-            /** @description The instance. */
+            /** @description Identifier of the instance; null for events of leases. */
             instance_id?: string | null;
-            /** @description The lease, or that of the instance. */
+            /** @description Identifier of the lease, or of the instance's lease; null if there is no lease. */
             lease_id?: string | null;
-            /** @description The type of the lease. */
+            /** @description Type of the lease. */
             lease_type?: string | null;
             /**
              * Format: int64
-             * @description Its number: later ones have higher numbers.
+             * @description Number of the event. Numbers increase over time.
              */
             number: number;
-            /** @description The project. */
+            /** @description Identifier of the project. */
             project_id: string;
-            /** @description Why, where that is known. */
+            /** @description Reason for the event; null if unknown. */
             reason?: string | null;
             /**
              * Format: date-time
-             * @description From when the lease is then: UTC, RFC 3339.
+             * @description Start of the lease after the event: UTC, RFC 3339.
              */
             start_date?: string | null;
-            /** @description The status after it. */
+            /** @description Status after the event. */
             status: string;
             /**
              * Format: date-time
-             * @description When: UTC, RFC 3339.
+             * @description Time of the event: UTC, RFC 3339.
              */
             timestamp: string;
-            /** @description The user. */
+            /** @description Identifier of the user. */
             user_id: string;
         };
-        /** @description What happened. */
+        /** @description Events of leases and instances. */
         UsageEventsBody: {
             /** @description Events, oldest first. */
             events: components["schemas"]["UsageEvent"][];
             /**
              * Format: int64
-             * @description What to ask for next: `after` this.
+             * @description Number to pass as `after` in the next request.
              */
             last: number;
         };
-        /** @description What instances used. */
+        /** @description Resources used by instances. */
         Used: {
             /**
              * Format: double
-             * @description CPUs times hours.
+             * @description CPUs of instances, in core-hours.
              */
             core_hours: number;
             /**
              * Format: double
-             * @description GiB of disk times hours.
+             * @description Disk of instances, in GiB-hours.
              */
             disk_gib_hours: number;
             /**
              * Format: double
-             * @description GiB of memory times hours.
+             * @description Memory of instances, in GiB-hours.
              */
             gib_hours: number;
             /**
              * Format: double
-             * @description Instances times hours.
+             * @description Running time of all instances, in instance-hours.
              */
             instance_hours: number;
             /**
              * Format: int64
-             * @description Instances that were started.
+             * @description Number of instances started.
              */
             instances_started: number;
         };
         /**
-         * @description What a server sees as `vendor_data2.json`, below the name that Nova's configuration gives to this service. Empty if it is
-         *     on no host of the service.
+         * @description Content of `vendor_data2.json` in the server, below the name that Nova's configuration gives this service.
+         *     Empty if the server isn't on a host of the service.
          */
         Vendordata: {
             /**
              * Format: date-time
-             * @description When it is gone at the latest.
+             * @description Time by which the server is deleted.
              */
             gone_date?: string | null;
             lease?: components["schemas"]["VendordataLease"] | null;
-            /** @description Whether leases preempt it. */
+            /** @description Whether the server is preempted for leases. */
             preemptible?: boolean | null;
             /**
              * Format: date-time
-             * @description When it is asked to shut down, if a lease that needs its place is known.
+             * @description Time of the preemption notice, which asks the server to shut down; absent if no lease that needs its
+             *     place is known.
              */
             shutdown_date?: string | null;
         };
-        /** @description The lease of a server. */
+        /** @description Lease of a server. */
         VendordataLease: {
-            /** @description `delete`, `keep`, `snapshot` or `migrate`. */
+            /** @description Action on the lease's guests at its end: `delete`, `keep`, `snapshot` or `migrate`. */
             end_action: string;
             /**
              * Format: date-time
-             * @description When it ends: what becomes of the server then, its end action says.
+             * @description End of the lease. The server is then treated as `end_action` requires.
              */
             end_date: string;
-            /** @description Its identifier. */
+            /** @description Identifier of the lease. */
             id: string;
-            /** @description Its name. */
+            /** @description Name of the lease. */
             name: string;
-            /** @description The reservation whose place the server takes; absent if that may be one of several. */
+            /** @description Reservation that the server is part of; absent if several are possible. */
             reservation_id?: string | null;
             /**
              * Format: date-time
-             * @description When it starts.
+             * @description Start of the lease.
              */
             start_date: string;
-            /** @description PENDING, ACTIVE and so on. */
+            /** @description Status of the lease: PENDING, ACTIVE and so on. */
             status: string;
         };
-        /** @description What Nova asks about a server (`DynamicJSON`). It sends more, which is not looked at. */
+        /** @description Nova's request for a server's vendor data (`DynamicJSON`). Additional fields are ignored. */
         VendordataRequest: {
-            /** @description The server's identifier, a UUID. */
+            /** @description Identifier of the server, a UUID. */
             "instance-id": string;
         };
         /** @description A version of the API. */
         Version: {
-            /** @description Its identifier. */
+            /** @description Identifier of the version. */
             id: string;
-            /** @description Where it is. */
+            /** @description Links to the version. */
             links: components["schemas"]["Link"][];
-            /** @description The highest microversion. */
+            /** @description Highest supported microversion. */
             max_version: string;
-            /** @description The lowest microversion. */
+            /** @description Lowest supported microversion. */
             min_version: string;
-            /** @description CURRENT. */
+            /** @description Always CURRENT. */
             status: string;
         };
-        /** @description All versions. */
+        /** @description Versions of the API. */
         VersionsBody: {
-            /** @description All versions. */
+            /** @description Versions of the API. */
             versions: components["schemas"]["Version"][];
         };
-        /** @description Requests that wait. */
+        /** @description Requests on the waitlist. */
         WaitlistBody: {
-            /** @description Requests that wait. */
+            /** @description Requests on the waitlist. */
             waitlist: components["schemas"]["WaitlistEntry"][];
         };
-        /** @description A request that waits for its turn. */
+        /** @description A request on the waitlist. */
         WaitlistEntry: {
             /**
              * Format: date-time
-             * @description Between which dates it may lie, if it has none of its own: the earliest start.
+             * @description Earliest start of a request that can start at any time within a window; null for fixed dates.
              */
             earliest_start_date?: string | null;
             /**
              * Format: date-time
-             * @description When it has to start, or it is not wanted any more.
+             * @description Latest start. The request is dropped if it hasn't started by then.
              */
             expires_at: string;
-            /** @description Its identifier, and that of the lease once it is served. */
+            /** @description Identifier of the request, and of the lease that it becomes. */
             id: string;
             /**
              * Format: date-time
-             * @description The latest end.
+             * @description Latest end of a request that can start at any time within a window; null for fixed dates.
              */
             latest_end_date?: string | null;
-            /** @description What is asked for, as a lease. */
+            /** @description The requested lease. */
             lease: components["schemas"]["Lease"];
             /**
              * Format: int64
-             * @description Its place in the line, from 1. Those before it may be of other projects.
+             * @description Position on the waitlist, counted from 1. Requests of other projects count as well.
              */
             place: number;
         };
-        /** @description A request that waits. */
+        /** @description A request on the waitlist. */
         WaitlistEntryBody: {
-            /** @description A request that waits. */
+            /** @description A request on the waitlist. */
             waitlist_entry: components["schemas"]["WaitlistEntry"];
         };
         /**
-         * @description What the cluster would be like after changes, as `allot whatif` has it. At least one change must be given.
+         * @description Question: how would changes affect the cluster? Equivalent to `allot whatif`. Requires at least one
+         *     change.
          *
-         *     One of `cluster`, `fleet`, `text` and `rapi` says about which cluster.
+         *     Exactly one of `cluster`, `fleet`, `text` and `rapi` selects the cluster.
          */
         WhatifQuestion: {
-            /** @description Instances that are created: `COUNT,DISK,RAM,CPUS[,TEMPLATE]` each. */
+            /** @description Instances to create, each as `COUNT,DISK,RAM,CPUS[,TEMPLATE]`. */
             add_instances?: string[];
-            /** @description Empty nodes that join: `COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]` each. */
+            /** @description Empty nodes to add, each as `COUNT,DISK,RAM,CPUS[,SPINDLES][@GROUP]`. */
             add_nodes?: string[];
-            /** @description Whether instances are placed only where every node can still be emptied; so it is if it is not said. */
+            /** @description Whether to place instances only if every node can still be emptied. Default: true. */
             capacity_checks?: boolean | null;
-            /** @description The name that the operator has given a cluster. */
+            /** @description Name of a cluster, as configured by the operator. */
             cluster?: string | null;
-            /** @description Disk template of the instances that room is counted for. */
+            /** @description Disk template of the instances that capacity is counted for. */
             disk_template?: string | null;
-            /** @description True: the hosts of the service's own fleet as nodes, and what runs there as instances. */
+            /** @description True selects the service's own fleet: its hosts as nodes, and their guests as instances. */
             fleet?: boolean | null;
-            /** @description Judge redundancy group by group. */
+            /** @description Whether to check redundancy in each group separately. Default: false. */
             independent_groups?: boolean | null;
             /**
              * Format: int32
-             * @description Count room for at most so many instances of a size.
+             * @description Maximum number of instances of a size to count capacity for.
              */
             limit?: number | null;
-            /** @description Nodes that die. */
+            /** @description Names of nodes that fail. */
             lose?: string[];
             /**
              * Format: double
-             * @description Allow so many virtual CPUs per physical one, instead of what the policy allows.
+             * @description Maximum number of virtual CPUs per physical CPU. Default: the policy's limit.
              */
             max_cpu?: number | null;
             /**
              * Format: double
-             * @description Keep this share of each node's disk free, from 0 to 1.
+             * @description Minimum share of each node's disk that stays free, from 0 to 1.
              */
             min_disk?: number | null;
-            /** @description Which nodes fail N+1 at first: those short of `recorded` or of `reported` free memory. */
+            /**
+             * @description Kind of free memory that decides which nodes fail N+1 before any changes: `recorded` or
+             *     `reported`.
+             */
             n1_initial?: string | null;
-            /** @description Nodes that are to be taken for offline. */
+            /** @description Names of nodes to treat as offline. */
             offline?: string[];
             rapi?: components["schemas"]["RapiDocuments"] | null;
-            /** @description The groups are balanced in the end. */
+            /** @description Whether to balance the groups after the changes. Default: false. */
             rebalance?: boolean | null;
-            /** @description Instances that are removed. */
+            /** @description Names of instances to remove. */
             remove_instances?: string[];
-            /** @description Instances that get other sizes: `INSTANCE:mem=SIZE,vcpus=N,disk=SIZE` each. */
+            /** @description Instances to resize, each as `INSTANCE:mem=SIZE,vcpus=N,disk=SIZE`. */
             resize?: string[];
-            /** @description A cluster in Ganeti's text format, as `hscan` and `hbal -S` write it. */
+            /** @description Description of a cluster in Ganeti's text format, as written by `hscan` and `hbal -S`. */
             text?: string | null;
         };
     };
