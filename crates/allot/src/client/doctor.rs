@@ -161,7 +161,7 @@ mod tests {
         let both = note(&[("auth", "keystone"), ("quota.hosts", ""), ("quota.host_hours", "")]);
         assert!(both.is_some_and(|note| note.ends_with("quota.hosts, quota.host_hours")));
         let one = note(&[("auth", "keystone"), ("quota.hosts", "20"), ("quota.host_hours", "")]);
-        assert!(one.is_some_and(|note| note.ends_with("not set: quota.host_hours")));
+        assert!(one.is_some_and(|note| note.ends_with("unset: quota.host_hours")));
         assert_eq!(note(&[("auth", "keystone"), ("quota.hosts", "20"), ("quota.host_hours", "5000")]), None);
     }
 }

@@ -321,7 +321,7 @@ mod tests {
             let file = directory.path().join(name);
             std::fs::write(&file, "of a database that was moved away").expect("written");
             let error = runtime.block_on(past(directory.path(), &layout)).expect_err("refused").to_string();
-            assert!(error.contains(&format!("but {} is there", file.display())), "{error}");
+            assert!(error.contains(&format!("but {} exists", file.display())), "{error}");
             assert_eq!(names(), [".allot-demo-unfinished", name]);
             std::fs::remove_file(&file).expect("there");
         }

@@ -508,7 +508,7 @@ fn who_was_on_the_hosts_of_a_lease_is_shown() {
     let first = &json["occupancy"][0];
     assert!(first["begins"] == true && first["host"] == "r1-h01", "{json}");
     service.says("lease create later --hosts 1 --start +2d --for 1h");
-    assert!(service.says("lease occupancy later").contains("Nothing was recorded"));
+    assert!(service.says("lease occupancy later").contains("No observations are recorded"));
     assert_eq!(service.allot("lease occupancy nosuch").status, 1);
 }
 

@@ -544,7 +544,7 @@ mod tests {
             ),
             ("web --hosts 1 --for 1h --every 0d --times 2", "--every 0d: write a period"),
             ("web --instances 1 --flavor f --where rack=r1 --for 1h", "--where needs"),
-            ("web --hosts 1 --start never --for 1h", "no time"),
+            ("web --hosts 1 --start never --for 1h", "invalid time"),
             ("web --instances 1 --vcpus 1 --memory 4X --disk 1 --for 1h", "write MiB"),
         ];
         for (words, wanted) in cases {

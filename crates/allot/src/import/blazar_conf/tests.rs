@@ -271,10 +271,10 @@ fn files_in_the_shape_of_known_sites_are_taken_over_as_far_as_can_be() {
         (include_str!("../fixtures/nectar.conf"), &[], &[]),
         (
             include_str!("../fixtures/genestack.conf"),
-            &["[DEFAULT]cleaning_time: not taken over: five minutes is no whole"],
+            &["[DEFAULT]cleaning_time: not taken over: five minutes isn't a whole"],
             &[
                 "[enforcement]enabled_filters: not taken over: SiteQuotaFilter;",
-                "[enforcement]max_lease_duration: not taken over: 8 days is no whole",
+                "[enforcement]max_lease_duration: not taken over: 8 days isn't a whole",
             ],
         ),
     ];
