@@ -114,7 +114,7 @@ pub fn simulate(seed: u64, several: bool) -> Result<Report, Failure> {
         what: format!("there is no runtime: {error}"),
         trail: Vec::new(),
     })?;
-    // No cooperative yielding: there are no other tasks to make way for.
+    // No cooperative yielding: there are no other tasks that could run.
     runtime.block_on(tokio::task::unconstrained(async {
         let mut simulation = Simulation::begin(seed, several).await?;
         let outcome = simulation.run().await;

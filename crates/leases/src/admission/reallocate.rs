@@ -60,7 +60,7 @@ impl Admission<'_> {
         Ok(Lease { reservations, ..firm })
     }
 
-    /// Allocates hosts anew for a lease that has not started. It prefers its current hosts but needn't keep
+    /// Allocates hosts again for a lease that has not started. It prefers its current hosts but needn't keep
     /// them.
     pub(super) fn given_anew(&self, lease: &Lease) -> Result<Vec<Reservation>, Refusal> {
         let admission = self.on_behalf_of(lease);

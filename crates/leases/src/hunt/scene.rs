@@ -57,7 +57,7 @@ pub(crate) struct Preferred {
     /// All hosts of the lease. They are chosen over others of the same cost.
     pub own: BTreeSet<HostId>,
     /// Hosts whose preemptible guests have been asked to leave for this lease. They are chosen whatever the
-    /// cost, so that no guest was asked in vain.
+    /// cost, because their guests are leaving anyway.
     pub stopping: BTreeSet<HostId>,
 }
 
@@ -74,7 +74,7 @@ impl Preferred {
 /// Guests to move, and the lease they are moved for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Moving<'a> {
-    /// Guests of other tenants, to make way for a lease.
+    /// Guests of other tenants, which must leave for a lease.
     Others {
         /// Project of the lease. Its own guests aren't moved.
         project: &'a ProjectId,

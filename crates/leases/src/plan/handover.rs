@@ -62,7 +62,7 @@ pub(super) fn plan_host(effort: &mut Effort<'_>, claims: &Claims<'_>, host: Host
             }
         }
         (Place::Releasing(holder), Some((lease, reservation))) if holder == reservation.id => {
-            // The lease wants the host again. Its own guests stay, and the host is handed over anew.
+            // The lease wants the host again. Its own guests stay, and the host is handed over again.
             effort.waits(lease.id, Waiting::TakingBack(host));
             effort.step(Action::Release(host, holder), Some(lease.id));
         }

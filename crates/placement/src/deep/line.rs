@@ -19,7 +19,7 @@ const WALKS: usize = 5;
 const FIRST_SHARE: f64 = 0.9;
 /// Share of a plan that is kept when it is cut back.
 const KEPT: f64 = 0.6;
-/// Share that is kept if some of its moves wait in vain.
+/// Share that is kept if some of its moves never become possible.
 const KEPT_STUCK: f64 = 0.85;
 /// Temperature at the start of the first walk, in units of the average score change of a random move.
 const HOT: f64 = 0.008;
@@ -77,7 +77,7 @@ impl Line {
 struct Draft {
     plan: Plan,
     goals: Vec<Goal>,
-    /// Whether some moves wait in vain.
+    /// Whether some moves never become possible.
     stuck: bool,
 }
 

@@ -113,7 +113,7 @@ pub fn replay(
     seed: u64,
 ) -> Result<Figures, ReplayError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    // No cooperative yielding: there are no other tasks to make way for.
+    // No cooperative yielding: there are no other tasks that could run.
     runtime.block_on(tokio::task::unconstrained(async {
         let mut replay = Replay::begin(trace, variant, pace, seed).await?;
         replay.filling = variant.fill.then(|| Filling::new(arrivals.clone()));

@@ -45,7 +45,7 @@ impl<'a> Rewriting<'a> {
         for (id, record) in &last {
             let new = record.map(|record| bookings_of(&record.lease)).unwrap_or_default();
             let old = held.get(*id).map_or(&nothing, |held| &held.bookings);
-            // A lease that is forgotten and created again takes everything anew.
+            // A lease that is forgotten and created again takes everything again.
             let changes = if forgotten.contains(id) {
                 let given_up = old.keys().copied().collect();
                 BookingChanges { given_up, ..changes(&nothing, new) }
