@@ -29,7 +29,7 @@ struct Chance {
 
 /// Continues a plan by bringing as many instances as possible to their `targets`.
 ///
-/// Instances whose move was never possible come first in the next attempt, as soon as their move is possible.
+/// Instances that could not move come first in the next attempt, as soon as their move is possible.
 pub(super) fn schedule(scene: &Scene<'_>, start: &Line, targets: &[Pair]) -> Line {
     let mut urgent = vec![false; targets.len()];
     let mut best: Option<Line> = None;
