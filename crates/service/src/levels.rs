@@ -11,10 +11,13 @@ pub(crate) const LEAD: u64 = 1_000_000;
 /// Number of levels at which levels not above the floor are dropped.
 pub(crate) const MANY_LEVELS: usize = 1024;
 
-/// Units of work by client. A client that isn't listed, or is listed below the floor, is at the floor.
+/// Units of work by client. A client that isn't listed, or is listed below the floor without waiting, is at the floor.
 #[derive(Debug)]
 pub(crate) struct Levels<K> {
     by_key: HashMap<K, u64>,
+    /// Number of waiting requests of each client that has some. The floor doesn't lift these clients. Otherwise a client
+    /// whose requests cost more than [`LEAD`] would wait as long as cheaper requests arrive.
+    waiting: HashMap<K, usize>,
     /// Highest level of an admitted request.
     reached: u64,
     /// Number of levels at which [`Self::forget`] drops some.
@@ -23,7 +26,7 @@ pub(crate) struct Levels<K> {
 
 impl<K> Default for Levels<K> {
     fn default() -> Self {
-        Self { by_key: HashMap::new(), reached: 0, most: MANY_LEVELS }
+        Self { by_key: HashMap::new(), waiting: HashMap::new(), reached: 0, most: MANY_LEVELS }
     }
 }
 
@@ -34,7 +37,24 @@ impl<K: Clone + Eq + Hash> Levels<K> {
     }
 
     pub fn of(&self, key: &K) -> u64 {
-        self.by_key.get(key).copied().unwrap_or_default().max(self.floor())
+        let level = self.by_key.get(key).copied().unwrap_or_default();
+        if self.waiting.contains_key(key) { level } else { level.max(self.floor()) }
+    }
+
+    /// A request of the client begins to wait.
+    pub fn begin_wait(&mut self, key: &K) {
+        self.by_key.insert(key.clone(), self.of(key));
+        *self.waiting.entry(key.clone()).or_default() += 1;
+    }
+
+    /// A request of the client no longer waits.
+    pub fn end_wait(&mut self, key: &K) {
+        if let Some(count) = self.waiting.get_mut(key) {
+            *count -= 1;
+            if *count == 0 {
+                self.waiting.remove(key);
+            }
+        }
     }
 
     pub fn is_known(&self, key: &K) -> bool {
@@ -52,13 +72,15 @@ impl<K: Clone + Eq + Hash> Levels<K> {
         self.by_key.insert(key.clone(), level);
     }
 
-    /// Drops all levels that aren't above the floor, if there are many levels. Returns whether it did.
+    /// Drops the levels of clients that don't wait and aren't above the floor, if there are many levels. Returns whether it
+    /// did.
     pub fn forget(&mut self) -> bool {
         if self.by_key.len() < self.most {
             return false;
         }
         let floor = self.floor();
-        self.by_key.retain(|_, level| *level > floor);
+        let waiting = &self.waiting;
+        self.by_key.retain(|key, level| *level > floor || waiting.contains_key(key));
         self.most = MANY_LEVELS.max(2 * self.by_key.len());
         true
     }
@@ -86,5 +108,20 @@ mod tests {
         assert_eq!(levels.of(&"new"), 0, "nobody else has waited");
         levels.let_in(&"busy");
         assert_eq!(levels.of(&"new"), 4 * LEAD);
+    }
+
+    #[test]
+    fn the_floor_does_not_lift_a_client_that_waits() {
+        let mut levels = Levels::default();
+        levels.charge(&"busy", 5 * LEAD);
+        levels.let_in(&"busy");
+        levels.begin_wait(&"patient");
+        levels.charge(&"busy", 5 * LEAD);
+        levels.let_in(&"busy");
+        assert_eq!(levels.of(&"patient"), 4 * LEAD, "the floor when it arrived");
+        levels.charge(&"patient", 1);
+        assert_eq!(levels.of(&"patient"), 4 * LEAD + 1);
+        levels.end_wait(&"patient");
+        assert_eq!(levels.of(&"patient"), levels.floor(), "it keeps no credit");
     }
 }

@@ -12,6 +12,9 @@
 //! project doesn't pay for work that it did while no other project was waiting. Without the lead, a client with cheap
 //! requests would wait for one request of each project at the same level whose cost isn't known yet.
 //!
+//! While a project has a waiting request, only its own costs raise its level. If the other projects raised it too, a
+//! request that costs more than the lead would wait as long as cheaper ones arrive.
+//!
 //! Requests of one user are served in order of arrival. A canceled request leaves nothing in the queue. The server
 //! limits how many requests a client can have under way.
 
@@ -128,6 +131,7 @@ impl Places {
             }
             let number = queues.next;
             queues.next += 1;
+            queues.begin_wait(&who);
             let queue = queues.of_mut(kind);
             let (sender, granted) = oneshot::channel();
             queue.waiting.push(Waiting { number, who, expected, granted: sender });
@@ -216,6 +220,7 @@ impl Queues {
         let next = self.next_of(&self.of(kind).waiting)?;
         let next = self.of_mut(kind).waiting.remove(next);
         self.let_in(&next.who);
+        self.end_wait(&next.who);
         Some(next)
     }
 
@@ -263,6 +268,20 @@ impl Queues {
         }
     }
 
+    fn begin_wait(&mut self, who: &Who) {
+        if let Who::Client(Some((owner, _))) = who {
+            self.projects.begin_wait(&owner.project);
+            self.within(owner).users.begin_wait(&owner.user);
+        }
+    }
+
+    fn end_wait(&mut self, who: &Who) {
+        if let Who::Client(Some((owner, _))) = who {
+            self.projects.end_wait(&owner.project);
+            self.within(owner).users.end_wait(&owner.user);
+        }
+    }
+
     fn charge(&mut self, owner: &Owner, cost: u64) {
         self.projects.charge(&owner.project, cost);
         self.within(owner).users.charge(&owner.user, cost);
@@ -299,7 +318,11 @@ struct Entry<'a> {
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        self.places.queues().of_mut(self.kind).waiting.retain(|waiting| waiting.number != self.number);
+        let mut queues = self.places.queues();
+        let waiting = &mut queues.of_mut(self.kind).waiting;
+        let Some(position) = waiting.iter().position(|waiting| waiting.number == self.number) else { return };
+        let canceled = waiting.remove(position);
+        queues.end_wait(&canceled.who);
     }
 }
 

@@ -180,6 +180,34 @@ fn who_asks_for_little_does_not_wait_for_all_who_come_back_and_ask_for_much() {
 }
 
 #[test]
+fn a_costly_request_is_served_though_cheaper_ones_keep_arriving() {
+    let places = Places::new(1);
+    places.charge(&user("costly"), 7 * LEAD);
+    let mut place = Some(taken(&places, Kind::Read));
+    let mut costly = wait(&places, Kind::Read, user("costly"));
+    let names = ["a", "b"];
+    let mut cheap = names.map(|name| wait(&places, Kind::Read, user(name)));
+    let turn = (0..1000).position(|_| {
+        drop(place.take());
+        place = poll(&mut costly);
+        if place.is_some() {
+            return true;
+        }
+        let served = cheap.iter_mut().zip(names).find_map(|(cheap, name)| {
+            place = poll(cheap);
+            place.is_some().then(|| {
+                places.charge(&user(name), LEAD);
+                *cheap = wait(&places, Kind::Read, user(name));
+            })
+        });
+        assert!(served.is_some(), "one is next");
+        false
+    });
+    // Each of the others first uses as much as the costly request has used and is expected to use.
+    assert!(turn.is_some_and(|turn| (26..=30).contains(&turn)), "{turn:?}");
+}
+
+#[test]
 fn what_is_known_to_cost_much_does_not_go_first_though_its_client_is_new() {
     let places = Places::new(1);
     let held = taken(&places, Kind::Write);
