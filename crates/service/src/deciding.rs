@@ -8,6 +8,7 @@
 //! thread in order of arrival.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::SignedDuration;
 use leases::project::ProjectId;
@@ -77,7 +78,9 @@ impl Service {
         decide: impl FnOnce(&Budget) -> Result<T, ServiceError>,
     ) -> Result<T, ServiceError> {
         let _place = self.place(Kind::Read).await?;
-        self.decide(decide)
+        let (decided, work) = self.decide(decide);
+        self.charge_for(work);
+        decided
     }
 
     /// Like [`Self::consider`], in parts. Other clients get their turn between two parts.
@@ -100,7 +103,8 @@ impl Service {
     ) -> Result<(Writer<'_>, T), ServiceError> {
         let writer = self.writer().await?;
         let quick = Budget::new((self.decider.settings.decision_work / QUICK).max(1));
-        let decided = self.charged_for(&quick, || decide(&quick));
+        let decided = beside_requests(|| decide(&quick));
+        writer.meter.count(quick.spent());
         if !quick.exhausted() {
             return Ok((writer, decided?));
         }
@@ -140,10 +144,12 @@ impl Service {
                 continue;
             }
             // Several parts would block other writers for too long.
-            if turn.is_none()
-                && let Part::Done(decided) = self.decide(|budget| decide(None, budget))?
-            {
-                return Ok((writer, decided));
+            if turn.is_none() {
+                let (decided, work) = self.decide(|budget| decide(None, budget));
+                writer.meter.count(work);
+                if let Part::Done(decided) = decided? {
+                    return Ok((writer, decided));
+                }
             }
             return Err(NoWriter::Overtaken.into());
         }
@@ -162,9 +168,10 @@ impl Service {
             // Not before: the decision then includes everything that is committed while it waits for its
             // place.
             let on = *first.get_or_insert_with(|| self.decided_on());
-            let part = self.decide(|budget| decide(so_far, budget))?;
+            let (part, work) = self.decide(|budget| decide(so_far, budget));
+            self.charge_for(work);
             drop(place);
-            so_far = match part {
+            so_far = match part? {
                 Part::Done(decided) => return Ok((on, decided)),
                 Part::More(decided) if turn.is_some() || self.places.is_free(Kind::Parts) => Some(decided),
                 // Start again once it is our turn. Otherwise other decisions would take the hosts found so
@@ -202,33 +209,32 @@ impl Service {
         (state.revision, state.ground)
     }
 
-    /// Decides immediately with the full budget, until the client leaves. The caller must have a place.
-    fn decide<T, E: From<NoWriter>>(&self, decide: impl FnOnce(&Budget) -> Result<T, E>) -> Result<T, E> {
+    /// Decides immediately with the full budget, until the client leaves. The caller must have a place. Also
+    /// returns the work: processor time, or the counted work if that is more, since not every part of a
+    /// decision counts its work.
+    fn decide<T, E: From<NoWriter>>(
+        &self,
+        decide: impl FnOnce(&Budget) -> Result<T, E>,
+    ) -> (Result<T, E>, u64) {
         let client = Client::current();
         let budget = Arc::new(Budget::new(self.decider.settings.decision_work));
         let deciding = client.as_ref().map(|client| client.decides(&budget));
-        let decided = self.charged_for(&budget, || decide(&budget));
+        let clock = &self.parts.clock;
+        let begun = clock.processor_time();
+        let decided = beside_requests(|| decide(&budget));
+        let took = begun.zip(clock.processor_time()).map(|(begun, now)| now.saturating_sub(begun));
         drop(deciding);
         let stopped = budget.stopped();
         if let Some(why) = stopped {
             self.ended.count(why);
         }
-        if stopped == Some(Stop::Canceled) { Err(NoWriter::Gone.into()) } else { decided }
+        let work = budget.spent().max(cost::of_time(took.unwrap_or_default()));
+        (if stopped == Some(Stop::Canceled) { Err(NoWriter::Gone.into()) } else { decided }, work)
     }
 
-    /// Decides off the request threads and charges the client for processor time, or for counted work if that
-    /// is more. Not every part of a decision counts its work.
-    fn charged_for<T>(&self, budget: &Budget, decide: impl FnOnce() -> T) -> T {
-        let clock = &self.parts.clock;
-        let begun = clock.processor_time();
-        let decided = beside_requests(decide);
-        let took = begun.zip(clock.processor_time()).map(|(begun, now)| now.saturating_sub(begun));
-        self.charge_for(budget.spent().max(cost::of_time(took.unwrap_or_default())));
-        decided
-    }
-
-    /// Charges the current client, if any, for its use of a place, in units of work.
-    pub(crate) fn charge_for(&self, cost: u64) {
+    /// Charges the current client, if any, for its use of a place, in units of work. Once per use of a place:
+    /// the usual cost of its operation follows each charge.
+    fn charge_for(&self, cost: u64) {
         if let Some(client) = Client::current() {
             self.places.charge(&client.who(), cost);
         }
@@ -253,26 +259,38 @@ impl Service {
         read: impl Future<Output = Result<Vec<T>, StoreError>>,
     ) -> Result<Vec<T>, ServiceError> {
         let _place = self.place(Kind::Store).await?;
-        let mut reading = Reading { service: self, begun: self.parts.clock.steady(), rows: 0 };
+        let meter = Meter::start(self);
         let rows = read.await?;
-        reading.rows = rows.len();
+        meter.count(cost::of_rows_read(rows.len()));
         Ok(rows)
     }
 }
 
-/// A read of the store. Charged when it ends or is given up.
-struct Reading<'a> {
+/// Measures the use of the store or of the write lock. When dropped, charges the current client for the
+/// elapsed time, or for the counted work if that is more. If time is simulated, only work is counted.
+pub(crate) struct Meter<'a> {
     service: &'a Service,
     /// Steady time, which doesn't jump when the clock is set.
     begun: Option<SignedDuration>,
-    rows: usize,
+    work: AtomicU64,
 }
 
-impl Drop for Reading<'_> {
+impl<'a> Meter<'a> {
+    pub fn start(service: &'a Service) -> Self {
+        Self { service, begun: service.parts.clock.steady(), work: AtomicU64::new(0) }
+    }
+
+    pub fn count(&self, work: u64) {
+        self.work.fetch_add(work, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Meter<'_> {
     fn drop(&mut self) {
         let passed = self.begun.zip(self.service.parts.clock.steady());
         let took = passed.and_then(|(begun, now)| now.saturating_sub(begun).try_into().ok());
-        self.service.charge_for(cost::of_read(took.unwrap_or_default(), self.rows));
+        let time = cost::of_time(took.unwrap_or_default());
+        self.service.charge_for(time.max(*self.work.get_mut()));
     }
 }
 

@@ -3,10 +3,11 @@
 use store::{Revocation, TokenKey, TokenState};
 
 use crate::client::Client;
+use crate::cost;
+use crate::deciding::Meter;
 use crate::places::Kind;
 use crate::service::Service;
 use crate::types::ServiceError;
-use crate::writing::FOR_A_ROW;
 
 /// Signing keys of tokens, and revocations.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +42,8 @@ impl<'a> Tokens<'a> {
             client.commits();
         }
         let _place = self.service.place(Kind::Write).await?;
-        self.service.charge_for(FOR_A_ROW);
+        let meter = Meter::start(self.service);
+        meter.count(cost::ROW_WRITTEN);
         Ok(self.service.parts.store.revoke_token(revocation).await?)
     }
 }

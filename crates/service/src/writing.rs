@@ -18,6 +18,8 @@ use store::{
 use tokio::sync::MutexGuard;
 
 use crate::client::{Client, Gone};
+use crate::cost;
+use crate::deciding::Meter;
 use crate::effects;
 use crate::entries::{Committed, Effect, Entries, Entry};
 use crate::places::{Kind, Place, Who};
@@ -25,17 +27,15 @@ use crate::service::Service;
 use crate::state::State;
 use crate::types::{Caller, ServiceError};
 
-/// Cost of each record, host, instance or address that a commit writes, in units of work: a tenth of a
-/// millisecond, including the check for capacity.
-pub(crate) const FOR_A_ROW: u64 = 10_000;
-/// Cost of each byte that a commit writes: 40 ns, as measured with large texts.
-const FOR_A_BYTE: u64 = 4;
 /// Interval between comparisons of the clock with the store's.
 const COMPARE_CLOCKS_EVERY: SignedDuration = SignedDuration::from_secs(10);
 
 /// The write lock. When it is acquired, memory is up to date with the store.
 pub(crate) struct Writer<'a> {
     service: &'a Service,
+    /// Charges for the time that the lock is held. Declared before the place, so that the next request is
+    /// chosen after the charge.
+    pub meter: Meter<'a>,
     _place: Place,
     /// The turn of decisions in several parts, if this writer has it: the next such decision starts from this
     /// writer's commit.
@@ -114,7 +114,7 @@ impl Service {
             let rows: u64 = reservations.into_iter().map(|(terms, _)| u64::from(terms.number())).sum();
             let rows = rows.saturating_mul(times as u64).max(least.rows);
             // A more expensive request is rejected before it writes.
-            client.expects(work_of(WriteSize { rows, ..least }).min(settings.decision_work));
+            client.expects(cost::of_write(WriteSize { rows, ..least }).min(settings.decision_work));
         }
         Ok(())
     }
@@ -124,24 +124,27 @@ impl Service {
         if let Some(client) = Client::current() {
             let reservations = record.lease.reservations.iter();
             let rows = reservations.map(|one| u64::from(one.terms.number())).sum();
-            client.expects(work_of(WriteSize { rows, bytes: 0 }).min(self.decider.settings.decision_work));
+            client.expects(
+                cost::of_write(WriteSize { rows, bytes: 0 }).min(self.decider.settings.decision_work),
+            );
         }
     }
 
     /// Waits for the write lock on behalf of a client, and learns what other services have committed.
     pub(crate) async fn writer(&self) -> Result<Writer<'_>, NoWriter> {
-        let place = self.place(Kind::Write).await?;
-        self.refuse_suspended().await?;
-        self.update().await?;
-        Ok(Writer { service: self, _place: place, turn: None })
+        self.writer_in(self.place(Kind::Write).await?).await.map_err(NoWriter::from)
     }
 
     /// Like [`Self::writer`], for the loop, which goes before all clients.
     pub(crate) async fn loop_writer(&self) -> Result<Writer<'_>, StoreError> {
-        let place = self.places.enter(Kind::Write, Who::Loop, 0).await;
+        self.writer_in(self.places.enter(Kind::Write, Who::Loop, 0).await).await
+    }
+
+    async fn writer_in(&self, place: Place) -> Result<Writer<'_>, StoreError> {
+        let writer = Writer { service: self, meter: Meter::start(self), _place: place, turn: None };
         self.refuse_suspended().await?;
         self.update().await?;
-        Ok(Writer { service: self, _place: place, turn: None })
+        Ok(writer)
     }
 
     /// Learns what other services have committed, so that the next read isn't older than this call. Doesn't
@@ -327,10 +330,10 @@ impl Writer<'_> {
             commit.writes = displaced;
         }
         let size = size_of(&commit, &self.service.state());
-        self.service.charge_for(work_of(size));
         if let Some(limits) = limits {
             limits.check(size)?;
         }
+        self.meter.count(cost::of_write(size));
         if let Some(client) = Client::current() {
             client.commits();
         }
@@ -487,12 +490,6 @@ fn together<'e>(entries: impl IntoIterator<Item = &'e Entry>, now: Timestamp) ->
 /// Size of a commit's writes.
 pub(crate) fn size_of(commit: &Commit, state: &State) -> WriteSize {
     commit.size(|id| state.leases.get(id).map(|record| &**record))
-}
-
-/// Cost of writing this much, in units of work.
-fn work_of(size: WriteSize) -> u64 {
-    let rows = FOR_A_ROW.saturating_mul(size.rows);
-    rows.saturating_add(FOR_A_BYTE.saturating_mul(size.bytes))
 }
 
 /// Error for the client after a failed commit, or `Ok` if the decision must be made again.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use ambient::{Clock, RandomIds, SystemClock};
+use ambient::{Clock, ManualClock, RandomIds, SystemClock};
 use async_trait::async_trait;
 use fleet::simulated::{Layout, SimulatedFleet};
 use futures::FutureExt;
@@ -43,7 +43,7 @@ fn client(name: &str) -> Client {
     Client::new(Request { owner, operation: "POST /v1/leases".into(), body: 0, privileged: false })
 }
 
-/// Clock that advances processor time by 10 ms per reading.
+/// Clock whose steady time and processor time advance by 10 ms per reading.
 #[derive(Debug, Default)]
 struct Ticking(AtomicU64);
 
@@ -57,13 +57,17 @@ impl Clock for Ticking {
         SystemClock.sleep_until(instant).await;
     }
 
+    fn steady(&self) -> Option<SignedDuration> {
+        self.processor_time()?.try_into().ok()
+    }
+
     fn processor_time(&self) -> Option<Duration> {
         Some(Duration::from_millis(self.0.fetch_add(10, Ordering::Relaxed)))
     }
 }
 
 #[tokio::test]
-async fn decisions_are_charged_for_time_that_they_did_not_count_as_work() {
+async fn decisions_and_the_write_lock_are_charged_for_time_that_was_not_counted_as_work() {
     let service = service_at(Arc::new(Ticking::default())).await;
     let ten_milliseconds = cost::of_time(Duration::from_millis(10));
     let charged = || service.charged(&ProjectId("p".into()));
@@ -71,8 +75,13 @@ async fn decisions_are_charged_for_time_that_they_did_not_count_as_work() {
     client("p").scope(service.consider(|_| Ok(()))).await.expect("nobody has gone");
     let read = charged() - before;
     assert!(read >= ten_milliseconds, "{read}");
-    client("p").scope(service.decided(|_| Ok(()), never)).await.map(drop).expect("nobody has gone");
-    assert!(charged() - before - read >= ten_milliseconds, "{}", charged());
+    let commit = async {
+        let (writer, ()) = service.decided(|_| Ok(()), never).await.expect("nobody has gone");
+        writer.commit(Commit::new(service.now())).await
+    };
+    client("p").scope(commit).await.expect("nothing conflicts");
+    let written = charged() - before - read;
+    assert!(written >= ten_milliseconds, "{written}");
     let costly = service.consider(|budget| {
         budget.charge(COSTLY);
         Ok(())
@@ -187,7 +196,8 @@ async fn decided_times(writes: impl Fn() -> Vec<Write>, holds: bool) -> u64 {
 
 #[tokio::test]
 async fn who_has_written_more_waits_for_who_has_written_less() {
-    let service = service().await;
+    // Time doesn't pass, so that only what is written counts.
+    let service = service_at(Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH))).await;
     let commit = async |number: u32, rows: u32| {
         let writer = service.writer().await.ok().expect("nobody has gone");
         let created_at = Timestamp::UNIX_EPOCH;
