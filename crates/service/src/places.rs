@@ -5,7 +5,9 @@
 //! requests. The project that would have the lowest level after its request goes first. The users of a project share in
 //! the same way, so a project with many users gets no more than a project with one. All kinds of places count towards
 //! the same levels. The cost of a request is known only after it was served. Until then, it is estimated: by the usual
-//! cost of such requests in the project, or by the known minimum cost of this one, if that is higher.
+//! cost of such requests in the project, or by the known minimum cost of this one, if that is higher. The estimate
+//! counts only up to a limit. That lets cheap requests go before expensive ones. If it counted in full, an expensive
+//! request would wait until each other project had used as much.
 //!
 //! A new or returning project starts at the highest level that was admitted (start-time fair queuing: Goyal, Vin and
 //! Cheng, 1996), less a small [lead](crate::levels::LEAD). So an idle project saves up no more than the lead, and a
@@ -24,11 +26,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use leases::project::{Owner, ProjectId, UserId};
 use tokio::sync::oneshot;
 
-use crate::levels::Levels;
+use crate::levels::{LEAD, Levels};
 
 /// Maximum number of concurrent reads of the store. Each uses a thread and a connection. With two, small machines still
 /// have a processor for other work.
 const STORE_READS: usize = 2;
+
+/// Limit to the estimated cost that a waiting request counts with. Must exceed [`LEAD`] and the cost of some ordinary
+/// requests. Otherwise clients that return with expensive requests would go before one that has just been served.
+const MAX_ESTIMATE: u64 = 4 * LEAD;
 
 /// Resource that a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,7 +251,7 @@ impl Queues {
                 Who::Client(Some((owner, operation))) if users.insert(owner) => {
                     let within = self.within.get(&owner.project);
                     let usual = within.and_then(|within| within.usual.get(operation)).copied();
-                    let cost = usual.unwrap_or_default().max(*expected);
+                    let cost = usual.unwrap_or_default().max(*expected).min(MAX_ESTIMATE);
                     let used = within.map_or(0, |within| within.users.of(&owner.user));
                     let mine = (used.saturating_add(cost), position, cost);
                     let best = of_projects.entry(&owner.project).or_insert(mine);

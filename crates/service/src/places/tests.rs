@@ -203,8 +203,8 @@ fn a_costly_request_is_served_though_cheaper_ones_keep_arriving() {
         assert!(served.is_some(), "one is next");
         false
     });
-    // Each of the others first uses as much as the costly request has used and is expected to use.
-    assert!(turn.is_some_and(|turn| (26..=30).contains(&turn)), "{turn:?}");
+    // Each of the others first uses as much as the costly client has used, and part of what it will use.
+    assert!(turn.is_some_and(|turn| (20..=24).contains(&turn)), "{turn:?}");
 }
 
 #[test]
