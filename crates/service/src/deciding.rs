@@ -8,9 +8,7 @@
 //! thread in order of arrival.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use jiff::SignedDuration;
 use leases::project::ProjectId;
 use leases::work::{Budget, Stop};
 use store::{Revision, StoreError};
@@ -18,6 +16,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::client::{Client, Gone};
 use crate::cost;
+use crate::meter::Meter;
 use crate::places::{Kind, Place, Who};
 use crate::service::Service;
 use crate::state::State;
@@ -234,7 +233,7 @@ impl Service {
 
     /// Charges the current client, if any, for its use of a place, in units of work. Once per use of a place:
     /// the usual cost of its operation follows each charge.
-    fn charge_for(&self, cost: u64) {
+    pub(crate) fn charge_for(&self, cost: u64) {
         if let Some(client) = Client::current() {
             self.places.charge(&client.who(), cost);
         }
@@ -263,34 +262,6 @@ impl Service {
         let rows = read.await?;
         meter.count(cost::of_rows_read(rows.len()));
         Ok(rows)
-    }
-}
-
-/// Measures the use of the store or of the write lock. When dropped, charges the current client for the
-/// elapsed time, or for the counted work if that is more. If time is simulated, only work is counted.
-pub(crate) struct Meter<'a> {
-    service: &'a Service,
-    /// Steady time, which doesn't jump when the clock is set.
-    begun: Option<SignedDuration>,
-    work: AtomicU64,
-}
-
-impl<'a> Meter<'a> {
-    pub fn start(service: &'a Service) -> Self {
-        Self { service, begun: service.parts.clock.steady(), work: AtomicU64::new(0) }
-    }
-
-    pub fn count(&self, work: u64) {
-        self.work.fetch_add(work, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Meter<'_> {
-    fn drop(&mut self) {
-        let passed = self.begun.zip(self.service.parts.clock.steady());
-        let took = passed.and_then(|(begun, now)| now.saturating_sub(begun).try_into().ok());
-        let time = cost::of_time(took.unwrap_or_default());
-        self.service.charge_for(time.max(*self.work.get_mut()));
     }
 }
 

@@ -63,6 +63,7 @@ mod leasing;
 mod levels;
 mod lifetimes;
 mod listing;
+mod meter;
 mod meters;
 mod notices;
 mod notifications;

@@ -4,7 +4,7 @@ use store::{Revocation, TokenKey, TokenState};
 
 use crate::client::Client;
 use crate::cost;
-use crate::deciding::Meter;
+use crate::meter::Meter;
 use crate::places::Kind;
 use crate::service::Service;
 use crate::types::ServiceError;

@@ -19,9 +19,9 @@ use tokio::sync::MutexGuard;
 
 use crate::client::{Client, Gone};
 use crate::cost;
-use crate::deciding::Meter;
 use crate::effects;
 use crate::entries::{Committed, Effect, Entries, Entry};
+use crate::meter::Meter;
 use crate::places::{Kind, Place, Who};
 use crate::service::Service;
 use crate::state::State;

@@ -9,7 +9,7 @@ use ambient::{Clock, ManualClock, RandomIds, SystemClock};
 use async_trait::async_trait;
 use fleet::simulated::{Layout, SimulatedFleet};
 use futures::FutureExt;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use leases::project::{Owner, UserId};
 use leases::terms::{HostsTerms, ReservationTerms, Terms};
 use leases::window::Window;
@@ -223,8 +223,8 @@ async fn who_has_written_more_waits_for_who_has_written_less() {
 async fn who_asks_for_much_waits_for_who_asks_for_little() {
     let service = service().await;
     let create = async |number: u32| {
-        let start = service.now() + jiff::SignedDuration::from_hours(1);
-        let window = Window::new(start, start + jiff::SignedDuration::from_hours(1)).expect("in order");
+        let start = service.now() + SignedDuration::from_hours(1);
+        let window = Window::new(start, start + SignedDuration::from_hours(1)).expect("in order");
         let hosts = ReservationTerms::Hosts(HostsTerms::new(number, number).expect("a range"));
         let new = NewLease {
             asked_at: service.now(),
