@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use chores::places::root;
+
+use crate::source::texts_in;
 
 /// Prefixes of names of tests of criteria, and the page with their table.
 const CRITERIA: [(&str, &str); 15] = [
@@ -49,23 +50,9 @@ fn tests_of_criteria<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item =
 
 /// Names of all functions in all crates.
 fn functions() -> BTreeSet<String> {
-    let files = texts_in(&root().join("crates"), &["rs"]);
+    let files = texts_in(&root().join("crates"), &["rs"]).expect("the crates");
     let texts = files.iter().map(|file| fs::read_to_string(file).expect("a source"));
     texts.flat_map(|text| names(&text, "fn ").collect::<Vec<_>>()).collect()
-}
-
-/// Files with one of these extensions, in a directory and its subdirectories.
-pub(crate) fn texts_in(directory: &Path, endings: &[&str]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory).expect("a directory") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            found.extend(texts_in(&path, endings));
-        } else if path.extension().is_some_and(|ending| endings.iter().any(|one| ending == *one)) {
-            found.push(path);
-        }
-    }
-    found
 }
 
 #[test]
@@ -109,7 +96,7 @@ fn each_feature_that_is_named_is_in_the_list_of_features() {
     let list = fs::read_to_string(root().join(FEATURES)).expect("the list");
     let known = identifiers(&list);
     let inside = |word: &str| word.starts_with("FP-") || word.starts_with("LP-");
-    let mut files = texts_in(&root().join("crates"), &["rs"]);
+    let mut files = texts_in(&root().join("crates"), &["rs"]).expect("the crates");
     files.retain(|file| !file.ends_with(file!().trim_start_matches("crates/")));
     for file in files {
         let text = fs::read_to_string(&file).expect("a source");

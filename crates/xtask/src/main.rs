@@ -8,11 +8,18 @@ mod console;
 mod criteria;
 mod demo;
 mod fuzz;
+mod limits;
 mod package;
 mod programs;
+mod prose;
+#[cfg(test)]
+mod retired;
+mod size;
+mod source;
 mod sqlx_prepare;
 mod test;
 #[cfg(test)]
+mod tidy;
 mod words;
 
 use std::process::ExitCode;
@@ -65,6 +72,12 @@ Checks
   fuzz leases                   requests that nobody should send, to the leasing service
       --minutes N               (default 5)
       --seed S                  (default: the time)
+
+Texts and size
+  words                         unusual constructions per 1,000 words of each crate, and the limits
+      --worst N [PLACE]           the texts with the most of them, below PLACE (a crate or a path)
+      --record                    lower the limits to the present rates
+  size                          lines of code, comments and tests of each crate, and the ceiling
 
 Database
   sqlx-prepare [--check]        what the compiler knows of the store's queries, after
@@ -163,6 +176,8 @@ fn dispatch(mut arguments: Arguments) -> Result<()> {
         "demo" => demo::main(arguments),
         "package" => package::main(arguments),
         "sqlx-prepare" => sqlx_prepare::main(arguments),
+        "size" => size::main(arguments),
+        "words" => words::main(arguments),
         "advisories" => Program::Advisories.become_it(arguments.rest()),
         "bench" => Program::Bench.become_it(arguments.rest()),
         _ => {

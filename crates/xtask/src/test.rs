@@ -26,7 +26,7 @@ use chores::tally::Tally;
 
 use self::stage::{Check, Programs, Stage, checks, command, of};
 use crate::programs::{self, Program};
-use crate::{console, package};
+use crate::{console, package, prose};
 
 /// Run one after another. A failed command ends the run.
 const FIRST: [Stage; 6] = [
@@ -35,7 +35,7 @@ const FIRST: [Stage; 6] = [
     }),
     command("format", || must_run(cargo().args(["fmt", "--all", "--check"]))),
     of(Program::Advisories, "advisories"),
-    checks("licences", |_| {
+    checks("licenses", |_| {
         if !places::has_program("cargo-deny") {
             return Ok(Outcome::Skipped("cargo-deny is not installed ('cargo install --locked cargo-deny')"));
         }
@@ -154,6 +154,9 @@ fn everything(run: &mut Run, programs: &Programs) -> Result<()> {
             "a limit of time for each unit test",
             "cargo-nextest is not installed ('cargo install --locked cargo-nextest')",
         );
+    }
+    if prose::script().is_none() {
+        run.skip("counts of words compared", "the reference material has no tools/prose.py");
     }
     let lanes: [&[Stage]; 3] = [&WAITING, &LONGEST, &COMPUTING];
     lanes::side_by_side(&lanes, programs, |ended| run.take_over(ended))

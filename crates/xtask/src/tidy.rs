@@ -1,43 +1,21 @@
 //! Tidiness rules that no compiler checks: file sizes, first lines of modules, forbidden words.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use chores::places::root;
+
+use crate::source::texts_in;
 
 /// Maximum number of lines. Longer files must be split by concept.
 const MOST_LINES: usize = 700;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// All files of the checkout with one of the extensions, and their content.
-fn files(extensions: &[&str]) -> Vec<(PathBuf, String)> {
-    let mut found = Vec::new();
-    let mut directories = vec![root()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).expect("readable") {
-            let path = entry.expect("readable").path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if path.is_dir() {
-                // Skips .git and generated files. .ci and .cargo belong to the project.
-                if !["target", "node_modules", ".git", "corpus", "artifacts"].contains(&name.as_str()) {
-                    directories.push(path);
-                }
-            } else if extensions.iter().any(|e| path.extension().is_some_and(|x| x == *e)) {
-                found.push((path.clone(), fs::read_to_string(&path).expect("UTF-8")));
-            }
-        }
-    }
-    assert!(!found.is_empty(), "no files to look at");
-    found
-}
-
 fn all_good(extensions: &[&str], what: &str, good: impl Fn(&str) -> bool) {
-    let bad: Vec<String> = files(extensions)
-        .iter()
-        .filter(|(_, content)| !good(content))
-        .map(|(path, _)| path.display().to_string())
-        .collect();
+    let files = texts_in(&root(), extensions).expect("the files");
+    assert!(!files.is_empty(), "no files to look at");
+    let is_bad = |path: &PathBuf| !good(&fs::read_to_string(path).expect("UTF-8"));
+    let bad: Vec<String> =
+        files.iter().filter(|path| is_bad(path)).map(|path| path.display().to_string()).collect();
     assert!(bad.is_empty(), "{what}:\n{}", bad.join("\n"));
 }
 
