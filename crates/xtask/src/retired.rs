@@ -1,6 +1,11 @@
-//! Keeps retired phrases out of comments, messages, help and documentation.
+//! Keeps retired phrases and British spelling out of comments, messages, help and documentation.
+
+use std::collections::BTreeSet;
+
+use regex::Regex;
 
 use crate::source::{Language, sources};
+use crate::words::{texts, without_code};
 
 /// Retired phrases in lower case, with their replacements.
 const RETIRED: [(&str, &str); 17] = [
@@ -72,4 +77,53 @@ fn a_retired_phrase_is_found_in_any_case_over_lines_and_as_a_whole_only() {
     let found: Vec<(usize, &str)> =
         retired(text).into_iter().map(|(line, phrase, _)| (line, phrase)).collect();
     assert_eq!(found, [(1, "makes way"), (2, "anew")]);
+}
+
+/// British spelling, except of words that are spelled both ways in America.
+const BRITISH: &str = r"(?i)(?-u:\b)(?:un|re|de|dis|mis)?(?:(?:author|categor|character|custom|emphas|final|general|initial|local|maxim|minim|modern|normal|optim|organ|parallel|penal|priorit|random|real|recogn|serial|special|stabil|standard|summar|synchron|token|util|visual)is(?:e[drs]?|ing|able|ations?)|(?:behavi|col|fav|flav|harb|hon|hum|lab|neighb|rum|vap)our\w*|(?:cancel|channel|dial|equal|label|level|marshal|model|signal|total|travel|tunnel)l(?:ed|ing|ers?)|(?:cent|met|fib|lit)res?|catalogues?|licences?|(?:def|off)ence|grey|whilst|amongst|learnt|spelt|artefacts?|judgements?|programmes?|analys(?:ed|ing)|(?:fulfil|enrol|instal)(?:s|ment)?)(?-u:\b)";
+
+/// Files with British words that must stay: texts of Ganeti's tools.
+const GANETI: [(&str, &str); 2] =
+    [("crates/allot/src/main.rs", "Unrecognised"), ("crates/htools/src/source.rs", "utilisation")];
+
+/// Files with British words that can be changed.
+const LEFT: [(&str, &str); 6] = [
+    ("Cargo.toml", "optimise"),
+    ("Cargo.toml", "optimised"),
+    ("Cargo.toml", "optimises"),
+    ("console/vite.config.ts", "licence"),
+    ("crates/leases/src/lib.rs", "serialises"),
+    ("deny.toml", "licences"),
+];
+
+#[test]
+fn the_spelling_is_american() {
+    let british = Regex::new(BRITISH).expect("a list");
+    let mut exceptions: BTreeSet<(&str, &str)> = GANETI.into_iter().chain(LEFT).collect();
+    let allowed = exceptions.clone();
+    let mut wrong = Vec::new();
+    for source in sources().expect("the sources") {
+        for text in texts(&source) {
+            for word in british.find_iter(&without_code(&text.text)).map(|found| found.as_str()) {
+                let place = (text.path.as_str(), word);
+                exceptions.retain(|(path, british)| *path != place.0 || *british != place.1);
+                if !allowed.contains(&place) {
+                    wrong.push(format!("{}:{}: {word}", text.path, text.line));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "British spelling:\n{}", wrong.join("\n"));
+    assert!(exceptions.is_empty(), "these are no exceptions any more: {exceptions:?}");
+}
+
+#[test]
+fn british_words_are_found_in_their_forms() {
+    let british = Regex::new(BRITISH).expect("a list");
+    for word in ["Colours", "recolouring", "serialises", "unrecognised", "cancelled", "centre", "fulfil"] {
+        assert!(british.is_match(word), "{word}");
+    }
+    for word in ["color", "promise", "canceled", "fulfill", "realistic", "four", "optimistic", "towards"] {
+        assert!(!british.is_match(word), "{word}");
+    }
 }
