@@ -3,6 +3,8 @@
 //! Each chore is one file here, or a separate [program](programs). Chores can install Debian packages that
 //! they need, and never pass by skipping their checks.
 
+#[cfg(test)]
+mod circles;
 mod console;
 #[cfg(test)]
 mod criteria;
