@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::iter;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -227,7 +228,7 @@ pub(crate) fn item_end(code: &str, from: usize) -> usize {
 pub(crate) fn tests_in(code: &str) -> Vec<Range<usize>> {
     const TESTS: &str = "#[cfg(test)]";
     if code.contains("#![cfg(test)]") {
-        return vec![0..code.len()];
+        return iter::once(0..code.len()).collect();
     }
     let mut found = Vec::new();
     let mut from = 0;
@@ -325,7 +326,7 @@ pub(crate) fn sources() -> Result<Vec<Source>> {
             || path.contains(".test.")
             || of_tests.iter().any(declared)
         {
-            source.tests = vec![0..source.text.len()];
+            source.tests = iter::once(0..source.text.len()).collect();
         }
     }
     Ok(found)

@@ -61,7 +61,7 @@ impl Kind {
 const HELP: [&str; 2] = ["crates/allot/src/config/table.rs", "crates/htools/src/options/table/"];
 
 /// A comment, paragraph or string, on one line.
-pub(crate) struct Text {
+pub(crate) struct Passage {
     pub(crate) path: String,
     pub(crate) line: usize,
     pub(crate) text: String,
@@ -123,8 +123,8 @@ fn unmarked(comment: &str) -> String {
 }
 
 /// All texts of a file, except strings in tests, queries, and strings of fewer than three words.
-pub(crate) fn texts(source: &Source) -> Vec<Text> {
-    let new = |kind, line, text| Text {
+pub(crate) fn texts(source: &Source) -> Vec<Passage> {
+    let new = |kind, line, text| Passage {
         path: source.path.clone(),
         line,
         text,
@@ -151,7 +151,7 @@ pub(crate) fn texts(source: &Source) -> Vec<Text> {
         let around = names_around(&source.code, at).into_iter().find_map(Kind::of_strings_in);
         if is_help { Kind::Help } else { around.unwrap_or(Kind::Strings) }
     };
-    let mut found: Vec<Text> = Vec::new();
+    let mut found: Vec<Passage> = Vec::new();
     // Marker and line of the comment that the next line can continue.
     let mut above = None;
     let mut line = 1;
@@ -167,16 +167,16 @@ pub(crate) fn texts(source: &Source) -> Vec<Text> {
                 let text = unmarked(raw);
                 let before = source.text[..range.start].rsplit('\n').next();
                 let alone = before.is_some_and(|before| before.trim().is_empty());
-                match found.last_mut().filter(|_| alone && above == Some((marker, line - 1))) {
-                    Some(last) => last.text = format!("{} {text}", last.text),
-                    None => {
-                        let kind = match marker {
-                            Some("///") => doc_kind(range),
-                            Some(_) => Kind::DocComments,
-                            None => Kind::Comments,
-                        };
-                        found.push(new(kind, line, text));
-                    }
+                let continues = alone && above == Some((marker, line - 1));
+                if let Some(last) = found.last_mut().filter(|_| continues) {
+                    last.text = format!("{} {text}", last.text);
+                } else {
+                    let kind = match marker {
+                        Some("///") => doc_kind(range),
+                        Some(_) => Kind::DocComments,
+                        None => Kind::Comments,
+                    };
+                    found.push(new(kind, line, text));
                 }
                 above = alone.then_some((marker, line));
             }
@@ -237,12 +237,12 @@ pub(crate) fn without_code(text: &str) -> String {
         .collect()
 }
 
-fn all() -> Result<Vec<Text>> {
+fn all() -> Result<Vec<Passage>> {
     Ok(sources()?.iter().flat_map(texts).collect())
 }
 
 /// Counts of each area, and of each kind of text in it.
-fn count<'t>(prose: &Prose, texts: &'t [Text]) -> BTreeMap<(&'t str, Option<Kind>), Count> {
+fn count<'t>(prose: &Prose, texts: &'t [Passage]) -> BTreeMap<(&'t str, Option<Kind>), Count> {
     let mut counts = BTreeMap::<_, Count>::new();
     for text in texts {
         let counted = prose.count(&text.text);
@@ -305,9 +305,9 @@ fn print_count(name: &str, count: Count, limit: Option<&f64>) {
 }
 
 /// Prints the texts of an area, or below a path, that have the most constructions for their length.
-fn print_worst(prose: &Prose, texts: &[Text], most: usize, place: &str) {
+fn print_worst(prose: &Prose, texts: &[Passage], most: usize, place: &str) {
     let within = texts.iter().filter(|text| text.area == place || text.path.starts_with(place));
-    let mut found: Vec<(usize, usize, &Text)> = within
+    let mut found: Vec<(usize, usize, &Passage)> = within
         .map(|text| (prose.count(&text.text), text))
         .filter(|(count, _)| count.hits > 0)
         .map(|(count, text)| (1000 * count.hits * count.hits / (count.words + 10), count.hits, text))
