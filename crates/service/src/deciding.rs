@@ -233,10 +233,15 @@ impl Service {
 
     /// Charges the current client, if any, for its use of a place, in units of work. Once per use of a place:
     /// the usual cost of its operation follows each charge.
-    pub(crate) fn charge_for(&self, cost: u64) {
+    fn charge_for(&self, cost: u64) {
         if let Some(client) = Client::current() {
             self.places.charge(&client.who(), cost);
         }
+    }
+
+    /// Charges the current client for the time until the meter is dropped.
+    pub(crate) fn meter(&self) -> Meter<'_> {
+        Meter::start(&self.places, &*self.parts.clock)
     }
 
     /// Charges a client for costs other than decisions, commits and reads: its request and the response.
@@ -258,7 +263,7 @@ impl Service {
         read: impl Future<Output = Result<Vec<T>, StoreError>>,
     ) -> Result<Vec<T>, ServiceError> {
         let _place = self.place(Kind::Store).await?;
-        let meter = Meter::start(self);
+        let meter = self.meter();
         let rows = read.await?;
         meter.count(cost::of_rows_read(rows.len()));
         Ok(rows)

@@ -4,7 +4,6 @@ use store::{Revocation, TokenKey, TokenState};
 
 use crate::client::Client;
 use crate::cost;
-use crate::meter::Meter;
 use crate::places::Kind;
 use crate::service::Service;
 use crate::types::ServiceError;
@@ -42,7 +41,7 @@ impl<'a> Tokens<'a> {
             client.commits();
         }
         let _place = self.service.place(Kind::Write).await?;
-        let meter = Meter::start(self.service);
+        let meter = self.service.meter();
         meter.count(cost::ROW_WRITTEN);
         Ok(self.service.parts.store.revoke_token(revocation).await?)
     }

@@ -141,7 +141,7 @@ impl Service {
     }
 
     async fn writer_in(&self, place: Place) -> Result<Writer<'_>, StoreError> {
-        let writer = Writer { service: self, meter: Meter::start(self), _place: place, turn: None };
+        let writer = Writer { service: self, meter: self.meter(), _place: place, turn: None };
         self.refuse_suspended().await?;
         self.update().await?;
         Ok(writer)

@@ -230,7 +230,7 @@ fn check(circles: &[(String, BTreeSet<String>)], exceptions: &[Exception]) {
     let mut unused: BTreeSet<&Exception> = exceptions.iter().collect();
     for (of, circle) in circles.iter().filter(|(_, circle)| circle.len() > MOST) {
         let allowed = exceptions.iter().find(|(name, module, ..)| name == of && circle.contains(*module));
-        let members = Vec::from_iter(circle.iter().map(String::as_str)).join(", ");
+        let members = circle.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         match allowed {
             Some(exception) if exception.2 == circle.len() => {
                 unused.remove(exception);
