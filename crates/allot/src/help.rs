@@ -3,11 +3,11 @@
 use clap::builder::ValueHint;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command, CommandFactory};
+use cluster::nearest;
 use htools::io::{Io, SUCCESS, USAGE};
 use htools::options::{OptionHelp, Program, described};
 use leases::text::escaped;
 
-use crate::nearest::nearest;
 use crate::{client, database, demo, foreign, import, manual, questions, screen, serve, user};
 
 /// Every command once, grouped by audience.

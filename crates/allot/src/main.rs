@@ -16,7 +16,6 @@ mod helper;
 mod import;
 mod links;
 mod manual;
-mod nearest;
 mod output;
 mod pages;
 mod questions;

@@ -70,6 +70,11 @@ impl DiskTemplate {
         Self::ALL.into_iter().find(|t| t.name() == name)
     }
 
+    /// All names, for messages about an unknown one.
+    pub fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+
     pub fn mirror(self) -> MirrorClass {
         match self {
             Self::Drbd => MirrorClass::Internal,

@@ -33,6 +33,7 @@ mod instance;
 mod load;
 mod moves;
 mod names;
+mod nearest;
 mod node;
 mod outcome;
 mod policy;
@@ -46,6 +47,7 @@ pub use instance::{Disk, DiskTemplate, Instance, InstanceStatus, MirrorClass, Ut
 pub use load::{Inconsistency, InitialN1, LoadError, LoadOptions};
 pub use moves::{Move, Probe};
 pub use names::{LookupError, common_suffix};
+pub use nearest::{did_you_mean, nearest};
 pub use node::{Node, Outage};
 pub use outcome::{Change, Outcome};
 pub use policy::{ISpec, MinMax, Policy};

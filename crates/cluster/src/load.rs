@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::group::Group;
 use crate::ids::{InstanceIdx, NodeIdx};
 use crate::instance::{DiskTemplate, Instance, MirrorClass, Utilisation};
+use crate::nearest::did_you_mean;
 use crate::node::Node;
 use crate::policy::Policy;
 use crate::state::Cluster;
@@ -45,8 +46,12 @@ pub struct LoadOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LoadError {
     /// Names in the selection options that match no instance, or several.
-    #[error("Unknown instance(s): [{}]", quoted(.0))]
-    UnknownInstances(Vec<String>),
+    #[error("Unknown instance(s): [{}]{meant}", quoted(.names))]
+    UnknownInstances {
+        names: Vec<String>,
+        /// Question about similar names, see [`did_you_mean`].
+        meant: String,
+    },
     /// A DRBD instance with the same primary and secondary.
     #[error("Instance {instance} has same primary and secondary node - {node}")]
     SameNodes { instance: String, node: String },
@@ -169,7 +174,9 @@ impl Cluster {
         let selected = find(&options.select_instances);
         let excluded = find(&options.exclude_instances);
         if !unknown.is_empty() {
-            return Err(LoadError::UnknownInstances(unknown));
+            let names: Vec<&str> = unknown.iter().map(String::as_str).collect();
+            let meant = did_you_mean(&names, self.instances.iter().map(|i| i.name.as_str()));
+            return Err(LoadError::UnknownInstances { names: unknown, meant });
         }
         for (position, instance) in self.instances.iter_mut().enumerate() {
             let index = InstanceIdx::from_usize(position);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use cluster::{Cluster, LoadError, LoadOptions};
+use cluster::{Cluster, LoadError, LoadOptions, did_you_mean};
 use thiserror::Error;
 
 use crate::data::ClusterData;
@@ -55,8 +55,12 @@ pub enum SourceError {
     #[error("failed to load data, aborting: {0}")]
     Selection(#[from] LoadError),
     /// `-O` names unknown nodes.
-    #[error("wrong node name(s) set as offline: {}\n", .0.join(","))]
-    UnknownOffline(Vec<String>),
+    #[error("wrong node name(s) set as offline: {}{meant}\n", .names.join(","))]
+    UnknownOffline {
+        names: Vec<String>,
+        /// Question about similar names.
+        meant: String,
+    },
 }
 
 // Boxed, because these errors are large and every result has room for one.
@@ -148,7 +152,9 @@ pub fn load(options: &Options, io: &mut Io<'_>) -> Result<Cluster, SourceError> 
 pub fn apply_overrides(options: &Options, cluster: &mut Cluster) -> Result<(), SourceError> {
     let unknown = cluster.set_offline(&options.offline);
     if !unknown.is_empty() {
-        return Err(SourceError::UnknownOffline(unknown));
+        let names: Vec<&str> = unknown.iter().map(String::as_str).collect();
+        let meant = did_you_mean(&names, cluster.nodes.iter().map(|node| node.name.as_str()));
+        return Err(SourceError::UnknownOffline { names: unknown, meant });
     }
     cluster.set_min_disk_ratio(options.min_disk);
     if let Some(ratio) = options.max_cpu {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use cluster::nearest;
 use leases::text::line_of;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -10,7 +11,6 @@ use super::error::{Mistake, Origin};
 use super::secrets::without_passwords;
 use super::setting::Setting;
 use super::table::TABLE;
-use crate::nearest::nearest;
 
 /// Key of the list of limits that `allot import` couldn't convert. It isn't a setting, so the service refuses
 /// to start with it.

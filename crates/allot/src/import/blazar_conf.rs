@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
 
+use cluster::nearest;
 use leases::text::{counted, escaped, quoted};
 use server::RateLimit;
 use service::Settings;
@@ -12,7 +13,6 @@ use toml::Value;
 use super::ini::{self, Given};
 use super::options::{self, Becomes, DURATION, EXTERNAL, Kind, Known, Use};
 use crate::config::{TABLE, UNRESOLVED};
-use crate::nearest::nearest;
 
 /// A translated setting.
 #[derive(Clone, Debug, PartialEq)]

@@ -59,8 +59,14 @@ enum QuestionError {
     Environment(#[from] EnvironmentError),
     #[error("{0:?} isn't a node; attach the path of a socket: -L{0}")]
     SeparateSocket(String),
-    #[error("{name:?} names {}", named(.what, .found))]
-    Name { name: String, what: &'static str, found: Vec<String> },
+    #[error("{name:?} names {}{meant}", named(.what, .found))]
+    Name {
+        name: String,
+        what: &'static str,
+        found: Vec<String>,
+        /// Question about similar names.
+        meant: String,
+    },
     #[error("{name} can't be both removed and resized")]
     RemovedAndResized { name: String },
     #[error("no change given; see allot whatif --help")]

@@ -2,7 +2,8 @@
 //! Ganeti's programs.
 
 use clap::Args;
-use cluster::{Cluster, GroupIdx, InitialN1, InstanceIdx, NodeIdx};
+use cluster::{Cluster, GroupIdx, InitialN1, InstanceIdx, NodeIdx, did_you_mean};
+use htools::data::LARGEST;
 use htools::environment;
 use htools::io::Io;
 use htools::options::{LuxiSocket, Options};
@@ -175,6 +176,7 @@ fn the_only<'a>(
     what: &'static str,
 ) -> Result<usize, QuestionError> {
     let names: Vec<(usize, &String)> = names.enumerate().collect();
+    let all = names.iter().map(|(_, name)| name.as_str());
     let begins = |name: &str| name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('.'));
     let mut found: Vec<_> = names.iter().filter(|(_, name)| *name == wanted).collect();
     if found.is_empty() {
@@ -186,6 +188,7 @@ fn the_only<'a>(
             name: wanted.to_owned(),
             what,
             found: found.iter().map(|(_, name)| (*name).clone()).collect(),
+            meant: if found.is_empty() { did_you_mean(&[wanted], all) } else { String::new() },
         }),
     }
 }

@@ -1,6 +1,6 @@
 //! Sizes and shapes on the command line. Units are those of `hspace`.
 
-use cluster::{Cluster, DiskTemplate, GroupIdx, Node, Policy};
+use cluster::{Cluster, DiskTemplate, GroupIdx, Node, Policy, did_you_mean};
 use htools::data::LARGEST;
 use htools::units::{self, UnitError};
 use placement::capacity::Shape;
@@ -18,8 +18,12 @@ pub(super) enum SpecError {
     Range { text: String, what: &'static str, most: i64 },
     #[error("unknown disk template '{0}'")]
     Template(String),
-    #[error("'{0}' doesn't name exactly one group of the cluster")]
-    Group(String),
+    #[error("'{name}' doesn't name exactly one group of the cluster{meant}")]
+    Group {
+        name: String,
+        /// Question about similar names.
+        meant: String,
+    },
     #[error("the cluster has {0} groups; choose one for the new nodes (@GROUP)")]
     WhichGroup(usize),
     #[error("the policy allows no disk template for such instances; choose one (--disk-template)")]
@@ -89,7 +93,10 @@ pub(super) fn disk(text: &str) -> Result<i64, SpecError> {
 /// The group of that name, or the only one.
 pub(super) fn group(cluster: &Cluster, name: Option<&str>) -> Result<GroupIdx, SpecError> {
     match (name, cluster.groups.len()) {
-        (Some(name), _) => cluster.find_group(name).map_err(|_| SpecError::Group(name.to_owned())),
+        (Some(name), _) => cluster.find_group(name).map_err(|_| SpecError::Group {
+            name: name.to_owned(),
+            meant: did_you_mean(&[name], cluster.groups.iter().map(|group| group.name.as_str())),
+        }),
         (None, 1) => Ok(GroupIdx(0)),
         (None, several) => Err(SpecError::WhichGroup(several)),
     }

@@ -401,19 +401,23 @@ fn a_bound_of_the_policy_is_named_with_what_it_must_be() {
 fn mistakes_are_told_apart_from_a_no() {
     let path = file("cluster", SMALL);
     for (arguments, complaint) in [
-        (&["drain", "-t", &path, "n9"][..], "\"n9\" names no node"),
+        (
+            &["drain", "-t", &path, "n9"][..],
+            "\"n9\" names no node of the cluster; did you mean n1.x, n2.x or n3.x?",
+        ),
         (&["drain", "-t", &path], "NODE"),
         (&["drain", "n1"], "No backend selected"),
         (&["drain", "-t", "/nowhere", "n1"], "/nowhere"),
         (&["whatif", "-t", &path], "no change given"),
         (&["whatif", "-t", &path, "--lose", "n9"], "\"n9\" names no node"),
         (&["whatif", "-t", &path, "--remove-instance", "n1"], "\"n1\" names no instance"),
+        (&["whatif", "-t", &path, "--resize", "wbe:mem=1g"], "; did you mean web.x?"),
         (&["whatif", "-t", &path, "--resize", "web:cpu=3"], "INSTANCE:mem=SIZE"),
         (
             &["whatif", "-t", &path, "--resize", "web:mem=1g", "--remove-instance", "web"],
             "removed and resized",
         ),
-        (&["whatif", "-t", &path, "--add-nodes", "1,1g,1g,1@h"], "'h' doesn't name exactly one group"),
+        (&["whatif", "-t", &path, "--add-nodes", "1,1g,1g,1@h"], "group of the cluster; did you mean g?"),
         (&["fit", "-t", &path, "1g,1g"], "DISK,RAM,CPUS"),
         (&["fit", "-t", &path, "1g,1x,1"], "Unknown unit 'x'"),
         (&["fit", "-t", &path, "1g,1g,1", "-G", "h"], "'h' doesn't name exactly one group"),

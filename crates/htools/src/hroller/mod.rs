@@ -5,7 +5,7 @@ mod show;
 
 use std::io;
 
-use cluster::{Cluster, LookupError, NodeIdx, PINNED};
+use cluster::{Cluster, GroupIdx, NodeIdx, PINNED, did_you_mean};
 use placement::reboot::{self, Choice, Colouring, ConflictGraph, Evacuation, Heuristic, RebootError};
 use thiserror::Error;
 
@@ -28,8 +28,12 @@ enum HrollerError {
     /// List of node names.
     #[error("Found more than one master node: {0}")]
     SeveralMasters(String),
-    #[error("Cannot find target group.")]
-    Group(#[from] LookupError),
+    #[error("Cannot find target group {name}{meant}")]
+    Group {
+        name: String,
+        /// Question about similar names.
+        meant: String,
+    },
     #[error("Cannot create node graph")]
     NoNodes,
     #[error(transparent)]
@@ -55,7 +59,7 @@ fn schedule(options: &Options, io: &mut Io<'_>) -> Result<u8, HrollerError> {
         saving::save(&text, prefix, "original", "before hroller run", io)?;
     }
     let choice = Choice {
-        group: options.group.as_deref().map(|name| cluster.find_group(name)).transpose()?,
+        group: options.group.as_deref().map(|name| find_group(&cluster, name)).transpose()?,
         tags: options.node_tags.as_deref(),
         redundant_only: options.skip_non_redundant,
     };
@@ -87,6 +91,13 @@ fn schedule(options: &Options, io: &mut Io<'_>) -> Result<u8, HrollerError> {
         show::groups(&cluster, groups, options, io)?;
     }
     Ok(SUCCESS)
+}
+
+fn find_group(cluster: &Cluster, name: &str) -> Result<GroupIdx, HrollerError> {
+    cluster.find_group(name).map_err(|_| HrollerError::Group {
+        name: name.to_owned(),
+        meant: did_you_mean(&[name], cluster.groups.iter().map(|group| group.name.as_str())),
+    })
 }
 
 /// Leaves out nodes that pinned instances prevent from being rebooted, and names them.

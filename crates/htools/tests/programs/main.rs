@@ -8,6 +8,7 @@ mod failure_tags;
 mod health;
 mod iallocator_examples;
 mod migration;
+mod names;
 mod pinning;
 mod program;
 mod reboots;
