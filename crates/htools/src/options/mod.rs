@@ -16,6 +16,9 @@ pub use settings::Options;
 pub(crate) use values::initial_n1;
 pub use values::{AllocSpec, FieldSelection, LuxiSocket, PrintCommands, Priority, ValueError};
 
+use placement::Search;
+
+use self::table::Flag;
 use crate::io::{FAILURE, Io, SUCCESS, USAGE};
 
 /// Early end of a program: its output and exit status.
@@ -57,7 +60,7 @@ pub fn parse_beside(defaults: Options, program: Program, args: &[String]) -> Res
         return Err(Stop::complaint(text, USAGE));
     }
     let mut options = Options { positional: line.positional, ..defaults };
-    for (flag, value) in line.flags {
+    for (flag, value) in &line.flags {
         (flag.effect)(&mut options, value.as_deref()).map_err(|error| {
             let text = format!("Error while parsing command line arguments:\n{error}\n");
             Stop::complaint(text, FAILURE)
@@ -72,6 +75,9 @@ pub fn parse_beside(defaults: Options, program: Program, args: &[String]) -> Res
     if options.help_completion {
         return Err(Stop::answer(help::completion(program)));
     }
+    if let Some(text) = without_effect(&options, &line.flags) {
+        return Err(Stop::complaint(format!("Error: {text}\n"), FAILURE));
+    }
     match program {
         Program::Hail | Program::Hscan => {}
         _ if options.positional.is_empty() => {}
@@ -85,6 +91,20 @@ pub fn parse_beside(defaults: Options, program: Program, args: &[String]) -> Res
         }
     }
     Ok(options)
+}
+
+/// Complaint about an option of ours that the others leave without effect.
+fn without_effect(options: &Options, given: &[(&Flag, Option<String>)]) -> Option<String> {
+    match options.search {
+        Search::Exact => {
+            let (flag, _) = given.iter().find(|(flag, _)| flag.needs_deep_search())?;
+            Some(format!("--{} needs --search=deep", flag.long))
+        }
+        Search::Deep if options.repair_only => {
+            Some("--repair-only has no deep search, leave out --search=deep".to_owned())
+        }
+        Search::Deep => None,
+    }
 }
 
 #[cfg(test)]

@@ -74,6 +74,13 @@ pub(super) struct Flag {
     pub(super) effect: fn(&mut Options, Option<&str>) -> Done,
 }
 
+impl Flag {
+    /// Whether only a deep search uses the option.
+    pub(super) fn needs_deep_search(&self) -> bool {
+        ["search-time", "search-rounds", "search-seed", "max-copies"].contains(&self.long)
+    }
+}
+
 /// Options of a program, in the order of its help.
 pub(super) fn flags(program: Program) -> impl Iterator<Item = &'static Flag> {
     let tables = [data::FLAGS, moves::FLAGS, others::FLAGS, STANDARD, OWN];

@@ -1,7 +1,6 @@
 //! Accepted and rejected command lines.
 
 use cluster::InitialN1;
-use placement::Search;
 use proptest::prelude::*;
 
 use super::*;
@@ -140,6 +139,40 @@ fn mistakes() {
         check(Program::Hbal, line, FAILURE, &["Error: This program doesn't take any arguments."]);
     }
     check(Program::Harep, &["foo"], FAILURE, &["Error: this program doesn't take any arguments."]);
+}
+
+#[test]
+fn sizes_are_bounded_so_that_sums_do_not_overflow() {
+    let (most, least) = (i64::MAX, i64::MIN);
+    let line = format!("--standard-alloc={most},{least},{most},{least}");
+    let memory = format!("--static-kvm-node-memory={most}");
+    let spindles = format!("--spindle-use={most}");
+    let options = run(Program::Hspace, &[&line, &memory, &spindles]).unwrap();
+    let bound = 1 << 40;
+    let spec = AllocSpec { disk: bound, memory: -bound, cpus: bound, spindles: -bound };
+    assert_eq!(options.standard_alloc, Some(spec));
+    assert_eq!((options.static_kvm_node_memory, options.spindle_use), (bound, Some(bound)));
+}
+
+#[test]
+fn options_of_the_deep_search_need_it() {
+    for (line, expect) in [
+        (&["--max-copies=usual"][..], "Error: --max-copies needs --search=deep\n"),
+        (&["--search-seed=0", "--search=exact"], "Error: --search-seed needs --search=deep\n"),
+        (&["--search-rounds=9", "--search-time=1"], "Error: --search-rounds needs --search=deep\n"),
+        (
+            &["--search=deep", "--repair-only"],
+            "Error: --repair-only has no deep search, leave out --search=deep\n",
+        ),
+    ] {
+        let stop = run(Program::Hbal, line).unwrap_err();
+        assert_eq!((stop.status, stop.stderr.as_str()), (FAILURE, expect), "{line:?}");
+        let options = run(Program::Hbal, &[line, &["--search=deep"]].concat());
+        assert_eq!(options.is_ok(), !line.contains(&"--repair-only"), "{line:?}");
+    }
+    for flag in Program::ALL.into_iter().flat_map(table::flags) {
+        assert_eq!(flag.needs_deep_search(), flag.help.starts_with("with --search=deep"), "--{}", flag.long);
+    }
 }
 
 #[test]
