@@ -21,7 +21,7 @@ pub enum SimulateError {
         spec: String,
     },
     /// Unknown allocation policy.
-    #[error("Invalid string value for type AllocPolicy: {0:?}; Cannot parse AllocPolicy abbreviation '{0}'")]
+    #[error("unknown allocation policy {0:?}, pass one of preferred, last_resort or unallocable")]
     AllocPolicy(String),
     #[error("{what}: {error}")]
     Size {
@@ -137,12 +137,11 @@ mod tests {
         }
         check(
             "allocable,1,1,1,1",
-            "Invalid string value for type AllocPolicy: \"allocable\"; \
-             Cannot parse AllocPolicy abbreviation 'allocable'",
+            "unknown allocation policy \"allocable\", pass one of preferred, last_resort or unallocable",
         );
         check("p,x,1,1,1", "node count: cannot parse string 'x'");
         check("p,1000000000000,1,1,1", "node count: 1000000000000 exceeds 1000000");
-        check("p,1,1k,1,1", "disk size: Unknown unit 'k'");
+        check("p,1,1k,1,1", "disk size: Unknown unit 'k', use m, g or t (1024) or M, G or T (1000)");
         check("p,1,1,1.5,1", "memory size: Can't parse string '1.5'");
         check("p,1,1,1,1m", "cpu count: leftover characters when parsing '1m': 'm'");
         check("p,1,1,1,1,", "spindles: cannot parse string ''");

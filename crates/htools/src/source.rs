@@ -19,10 +19,10 @@ use crate::{dynu, iallocator, luxi, mond, rapi, simulate, tables, text};
 #[derive(Debug, Error)]
 pub enum SourceError {
     /// No source was given.
-    #[error("failed to load data, aborting: No backend selected! Exiting.")]
+    #[error("no cluster given; use one of -t, -L, -m, -I and --simulate (--help lists them)")]
     NoSource,
     /// Two or more of remote API, master daemon and text file were given.
-    #[error("Only one of the rapi, luxi, and data files options should be given.")]
+    #[error("several clusters given; use only one of -t, -L and -m")]
     SeveralSources,
     /// Reading from the remote API failed.
     #[error("failed to load data, aborting: {0}")]

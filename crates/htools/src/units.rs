@@ -11,7 +11,7 @@ pub enum UnitError {
     #[error("Can't parse string '{0}'")]
     Unreadable(String),
     /// The integer is followed by an unknown unit.
-    #[error("Unknown unit '{0}'")]
+    #[error("Unknown unit '{0}', use m, g or t (1024) or M, G or T (1000)")]
     UnknownUnit(String),
 }
 
@@ -74,10 +74,10 @@ mod tests {
         }
         check("1.5", Err("Can't parse string '1.5'"));
         check("g", Err("Can't parse string 'g'"));
-        check("10 kk", Err("Unknown unit 'kk'"));
-        check("10K", Err("Unknown unit 'K'"));
-        check("10gb ", Err("Unknown unit 'gb '"));
-        check("10\tg", Err("Unknown unit '\tg'"));
+        for (text, unit) in [("10 kk", "kk"), ("10K", "K"), ("10gb ", "gb "), ("10\tg", "\tg")] {
+            let unknown = format!("Unknown unit '{unit}', use m, g or t (1024) or M, G or T (1000)");
+            check(text, Err(unknown.as_str()));
+        }
     }
 
     proptest! {

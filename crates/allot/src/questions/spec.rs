@@ -16,7 +16,7 @@ pub(super) enum SpecError {
     Size { text: String, what: &'static str, error: UnitError },
     #[error("'{text}': {what}: expected a whole number from 0 to {most}")]
     Range { text: String, what: &'static str, most: i64 },
-    #[error("unknown disk template '{0}'")]
+    #[error("unknown disk template '{0}', pass one of {known}", known = DiskTemplate::names())]
     Template(String),
     #[error("'{name}' doesn't name exactly one group of the cluster{meant}")]
     Group {

@@ -406,7 +406,7 @@ fn mistakes_are_told_apart_from_a_no() {
             "\"n9\" names no node of the cluster; did you mean n1.x, n2.x or n3.x?",
         ),
         (&["drain", "-t", &path], "NODE"),
-        (&["drain", "n1"], "No backend selected"),
+        (&["drain", "n1"], "no cluster given; use one of -t, -L, -m, -I and --simulate"),
         (&["drain", "-t", "/nowhere", "n1"], "/nowhere"),
         (&["whatif", "-t", &path], "no change given"),
         (&["whatif", "-t", &path, "--lose", "n9"], "\"n9\" names no node"),
@@ -421,7 +421,8 @@ fn mistakes_are_told_apart_from_a_no() {
         (&["fit", "-t", &path, "1g,1g"], "DISK,RAM,CPUS"),
         (&["fit", "-t", &path, "1g,1x,1"], "Unknown unit 'x'"),
         (&["fit", "-t", &path, "1g,1g,1", "-G", "h"], "'h' doesn't name exactly one group"),
-        (&["fit", "-t", &path, "1g,1g,1", "--disk-template", "tape"], "unknown disk template 'tape'"),
+        (&["fit", "-t", &path, "1g,1g,1", "--disk-template", "tape"], "'tape', pass one of diskless, file"),
+        (&["fit", "-t", &path, "1g,1g,1", "--static-kvm-node-memory=9999999999999"], "1099511627776"),
     ] {
         let ran = allot(arguments);
         assert_eq!((ran.status, ran.out.as_str()), (2, ""), "{arguments:?}: {}", ran.err);

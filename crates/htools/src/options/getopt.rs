@@ -72,7 +72,7 @@ impl Scanner {
             ([flag], value) => self.line.flags.push((flag, value)),
             _ => {
                 self.error(&format!("option `{shown}' is ambiguous; could be one of:"));
-                self.line.errors.push_str(&help::list(&matches));
+                self.line.errors.push_str(&help::screen(&matches));
             }
         }
     }

@@ -69,7 +69,7 @@ pub fn described(program: Program) -> Vec<OptionHelp> {
 }
 
 /// Options with descriptions that are wrapped to fit a screen.
-fn screen(flags: &[&Flag]) -> String {
+pub(super) fn screen(flags: &[&Flag]) -> String {
     let short_width = flags.iter().map(|flag| short_form(flag).len()).max().unwrap_or(0);
     let names =
         flags.iter().map(|flag| format!("  {:short_width$}  {}  ", short_form(flag), long_form(flag)));
@@ -104,18 +104,6 @@ fn broken(text: &str, columns: usize) -> Vec<String> {
         }
     }
     lines
-}
-
-/// Options with their descriptions, in columns.
-pub(super) fn list(flags: &[&Flag]) -> String {
-    let rows: Vec<(String, String)> = flags.iter().map(|f| (short_form(f), long_form(f))).collect();
-    let short_width = rows.iter().map(|(short, _)| short.len()).max().unwrap_or(0);
-    let long_width = rows.iter().map(|(_, long)| long.len()).max().unwrap_or(0);
-    let mut out = String::new();
-    for ((short, long), flag) in rows.iter().zip(flags) {
-        let _ = writeln!(out, "  {short:short_width$}  {long:long_width$}  {}", flag.help);
-    }
-    out
 }
 
 fn short_form(flag: &Flag) -> String {

@@ -88,9 +88,9 @@ pub enum ValueError {
     /// Neither yes nor no.
     #[error("Invalid choice '{0}', pass one of 'yes' or 'no'")]
     Choice(String),
-    #[error("Unknown priority '{0}'")]
+    #[error("Unknown priority '{0}', pass one of 'low', 'normal' or 'high'")]
     Priority(String),
-    #[error("Invalid string value for type DiskTemplate: {0:?}")]
+    #[error("Invalid string value for type DiskTemplate: {0:?}, pass one of {known}", known = DiskTemplate::names())]
     DiskTemplate(String),
     /// A shape has too few or too many elements.
     #[error("Invalid {kind} specification: '{text}', expected disk,ram,cpu")]
