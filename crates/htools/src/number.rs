@@ -32,12 +32,12 @@ pub fn read_int(what: &str, text: &str) -> Result<i64, NumberError> {
 
 /// Parses all of `text` as a floating-point number. Numbers out of range become infinite or zero.
 pub fn read_float(what: &str, text: &str) -> Result<f64, NumberError> {
-    complete(what, text, number_prefix(text, literal_to_float))
+    complete(what, text, number_prefix(text, literal_to_float, |x| -x))
 }
 
 /// The integer at the start of `text`, and the rest of the text.
 pub fn int_prefix(text: &str) -> Option<(i64, &str)> {
-    number_prefix(text, literal_to_int)
+    number_prefix(text, literal_to_int, i64::wrapping_neg)
 }
 
 fn complete<T>(what: &str, text: &str, prefix: Option<(T, &str)>) -> Result<T, NumberError> {
@@ -66,9 +66,10 @@ enum Literal<'a> {
 }
 
 /// `[blanks] ( literal | - literal | "(" number [blanks] ")" )`
-fn number_prefix<T: std::ops::Neg<Output = T>>(
+fn number_prefix<T>(
     text: &str,
     convert: fn(&Literal<'_>) -> Option<T>,
+    negate: fn(T) -> T,
 ) -> Option<(T, &str)> {
     let mut rest = text.trim_start();
     let mut depth = 0_usize;
@@ -82,7 +83,7 @@ fn number_prefix<T: std::ops::Neg<Output = T>>(
     for _ in 0..depth {
         rest = rest.trim_start().strip_prefix(')')?;
     }
-    Some((if negated.is_some() { -value } else { value }, rest))
+    Some((if negated.is_some() { negate(value) } else { value }, rest))
 }
 
 fn literal(text: &str) -> Option<(Literal<'_>, &str)> {
@@ -313,6 +314,7 @@ mod tests {
             ("0o17", 15),
             ("18446744073709551617", 1),
             ("9223372036854775808", i64::MIN),
+            ("-9223372036854775808", i64::MIN),
         ] {
             check(text, Ok(value));
         }

@@ -3,7 +3,7 @@
 use cluster::{AllocPolicy, Group, GroupIdx, Node, Policy};
 use thiserror::Error;
 
-use crate::data::ClusterData;
+use crate::data::{ClusterData, bounded};
 use crate::number::{NumberError, read_int};
 use crate::units::{self, UnitError};
 
@@ -61,13 +61,14 @@ fn add_group(data: &mut ClusterData, spec: &str) -> Result<(), SimulateError> {
     if optional.len() > 2 {
         return Err(wrong_count());
     }
-    let size = |what, text| units::parse(text).map_err(|error| SimulateError::Size { what, error });
+    let size =
+        |what, text| units::parse(text).map(bounded).map_err(|error| SimulateError::Size { what, error });
     let alloc_policy = alloc_policy(policy)?;
     let node_count = read_int("node count", nodes)?;
     let disk = size("disk size", disk)?;
     let memory = size("memory size", memory)?;
-    let cpus = read_int("cpu count", cpus)?;
-    let spindles = optional.first().map_or(Ok(1), |text| read_int("spindles", text))?;
+    let cpus = bounded(read_int("cpu count", cpus)?);
+    let spindles = bounded(optional.first().map_or(Ok(1), |text| read_int("spindles", text))?);
     let exclusive_storage = optional.get(1).map_or(Ok(false), |text| truth_value(text))?;
     if node_count > MAX_NODES {
         return Err(SimulateError::TooManyNodes(node_count));
@@ -167,5 +168,14 @@ mod tests {
             ]
         );
         assert_eq!(parse(&["p,-3,1,1,1".to_owned()]).unwrap().nodes, []);
+    }
+
+    #[test]
+    fn sizes_are_bounded_so_that_sums_do_not_overflow() {
+        let most = i64::MAX;
+        let data = parse(&[format!("p,1,{most},{most},{most},{most}")]).unwrap();
+        let node = &data.nodes[0];
+        let sizes = [node.reported_free_memory, node.reported_free_disk, node.total_spindles];
+        assert_eq!((sizes, node.total_cpus), ([1 << 40; 3], (1_i64 << 40) as f64));
     }
 }

@@ -45,7 +45,10 @@ pub(super) struct SourceArguments {
     #[arg(long, value_name = "RATIO", default_value_t = 0.0, value_parser = share)]
     min_disk: f64,
     /// Memory used by the system of a KVM node, in MiB; 0 for the reported value
-    #[arg(long, value_name = "MIB", default_value_t = 4096)]
+    #[arg(
+        long, value_name = "MIB", default_value_t = 4096,
+        value_parser = clap::value_parser!(i64).range(0..=LARGEST)
+    )]
     static_kvm_node_memory: i64,
     /// Nodes that fail N+1 at first: short of `recorded` or of `reported` free memory; by default the value
     /// of `ALLOT_N1_INITIAL`, or else `recorded`

@@ -189,7 +189,7 @@ static OWN: &[Flag] = &[
         (Required("N"), "integer"),
         &[Hcheck],
         "memory used by the system of a KVM node; 0 for the value that the node reports",
-        read!(static_kvm_node_memory, |v| int("static node memory", v)),
+        read!(static_kvm_node_memory, values::node_memory),
     ),
     own(
         "threads",

@@ -7,6 +7,7 @@ use placement::Search;
 use placement::deep::CopyLimit;
 use thiserror::Error;
 
+use crate::data::bounded;
 use crate::number::{NumberError, read_float, read_int};
 use crate::units::{self, UnitError};
 
@@ -157,7 +158,11 @@ pub(super) fn max_cpu(text: &str) -> Result<f64, ValueError> {
 
 pub(super) fn spindle_use(text: &str) -> Result<i64, ValueError> {
     let number = read_int("parsing spindle-use", text)?;
-    if number < 0 { Err(ValueError::SpindleUse) } else { Ok(number) }
+    if number < 0 { Err(ValueError::SpindleUse) } else { Ok(bounded(number)) }
+}
+
+pub(super) fn node_memory(text: &str) -> Result<i64, ValueError> {
+    Ok(bounded(read_int("static node memory", text)?))
 }
 
 pub(super) fn disk_template(text: &str) -> Result<DiskTemplate, ValueError> {
@@ -224,9 +229,9 @@ pub(super) fn alloc_spec(kind: &'static str, text: &str) -> Result<AllocSpec, Va
     let size =
         |part, text| units::parse(text).map_err(|error| ValueError::SpecSize { what: what(part), error });
     Ok(AllocSpec {
-        disk: size("disk", disk)?,
-        memory: size("memory", memory)?,
-        cpus: read_int(&what("cpus"), cpus)?,
-        spindles: read_int(&what("spindles"), spindles)?,
+        disk: bounded(size("disk", disk)?),
+        memory: bounded(size("memory", memory)?),
+        cpus: bounded(read_int(&what("cpus"), cpus)?),
+        spindles: bounded(read_int(&what("spindles"), spindles)?),
     })
 }

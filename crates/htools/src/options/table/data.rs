@@ -1,7 +1,7 @@
 //! Options for the source of a cluster, and for printing and saving it.
 
 use super::Argument::{Optional, Required};
-use super::{CHOICE, FILE, Flag, NOTHING, READERS, int, option, values};
+use super::{CHOICE, FILE, Flag, NOTHING, READERS, option, values};
 use crate::options::program::Program::{Hail, Harep, Hbal, Hcheck, Hinfo, Hroller, Hscan, Hspace, Hsqueeze};
 use crate::options::values::{FieldSelection, LuxiSocket, PrintCommands};
 
@@ -159,7 +159,7 @@ pub(super) static FLAGS: &[Flag] = &[
         (Required("N"), "integer"),
         &[Hail, Hbal, Hspace, Hinfo, Hroller, Hsqueeze, Hscan],
         "memory used by the system of a KVM node; 0 for the value that the node reports",
-        read!(static_kvm_node_memory, |v| int("static node memory", v)),
+        read!(static_kvm_node_memory, values::node_memory),
     ),
     option(
         Some('S'),
