@@ -27,7 +27,7 @@ mod user;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -133,6 +133,11 @@ fn answer(text: &str, io: &mut Io<'_>) -> u8 {
 }
 
 fn by_name(name: &str, arguments: &[String], io: &mut Io<'_>) -> u8 {
+    let terminals = (io::stdout().is_terminal(), io::stderr().is_terminal());
+    shown::on_terminals(terminals, io, |io| personality(name, arguments, io))
+}
+
+fn personality(name: &str, arguments: &[String], io: &mut Io<'_>) -> u8 {
     match Program::from_name(name) {
         Some(Program::Hail) => htools::hail::run(arguments, io),
         Some(Program::Hbal) => htools::hbal::run(arguments, io),

@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 use std::io;
 
+use htools::io::Io;
 use leases::text::{Escaped, escaped, is_control};
 use serde_json::{Map, Value};
 
@@ -75,6 +76,30 @@ impl io::Write for Escaping<'_> {
     }
 }
 
+/// Runs a program of Ganeti's. `terminals` tells whether standard output and standard error are terminals: only
+/// these get escaped text, because scripts need it unchanged.
+pub(crate) fn on_terminals(
+    terminals: (bool, bool),
+    io: &mut Io<'_>,
+    run: impl FnOnce(&mut Io<'_>) -> u8,
+) -> u8 {
+    let mut shown_out;
+    let mut shown_err;
+    let out: &mut dyn io::Write = if terminals.0 {
+        shown_out = Escaping(&mut *io.out);
+        &mut shown_out
+    } else {
+        &mut *io.out
+    };
+    let err: &mut dyn io::Write = if terminals.1 {
+        shown_err = Escaping(&mut *io.err);
+        &mut shown_err
+    } else {
+        &mut *io.err
+    };
+    run(&mut Io { stdin: &mut *io.stdin, out, err })
+}
+
 /// Columns that a text takes on a terminal: those of its longest line.
 pub(crate) fn width(text: &str) -> usize {
     text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
@@ -126,6 +151,24 @@ mod tests {
         io::Write::write_all(&mut Escaping(&mut out), "a\tb\u{1b}[31m\nc\u{202e}d\n".as_bytes())
             .expect("written");
         assert_eq!(String::from_utf8(out).expect("text"), "a\tb\\u{1b}[31m\nc\\u{202e}d\n");
+    }
+
+    #[test]
+    fn programs_of_ganeti_are_escaped_on_terminals_only() {
+        let name = "a\u{1b}[2J\n";
+        let ran = |terminals| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut io = Io { stdin: &mut io::empty(), out: &mut out, err: &mut err };
+            let status = on_terminals(terminals, &mut io, |io| {
+                write!(io.out, "{name}").and_then(|()| write!(io.err, "{name}")).map_or(1, |()| 7)
+            });
+            assert_eq!(status, 7);
+            [out, err].map(|text| String::from_utf8(text).expect("text"))
+        };
+        let escaped = "a\\u{1b}[2J\n";
+        assert_eq!(ran((false, false)), [name, name]);
+        assert_eq!(ran((true, false)), [escaped, name]);
+        assert_eq!(ran((false, true)), [name, escaped]);
     }
 
     #[test]
