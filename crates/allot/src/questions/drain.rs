@@ -208,31 +208,33 @@ impl Answer<'_> {
             Role::Primary => "lives on",
             Role::Secondary => "has its mirror on",
         };
-        let remedy = self.remedy(&stay.obstacle).map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-        format!("{name} {what} {node}: {}{remedy}", stay.obstacle)
+        format!("{name} {what} {node}: {} ({})", stay.obstacle, self.remedy(stay))
     }
 
-    /// Remedy for an obstacle, if the operator has one.
-    fn remedy(&self, obstacle: &Obstacle) -> Option<&'static str> {
-        Some(match obstacle {
-            Obstacle::NotMirrored(_) if self.purpose == Purpose::Reboot => {
+    /// What the operator can do so that a copy can leave.
+    fn remedy(&self, stay: &Stay) -> &'static str {
+        let reboot = self.purpose == Purpose::Reboot;
+        let readable = self.cluster.node(stay.node).readable();
+        match &stay.obstacle {
+            // Nothing can be done with data on a dead node.
+            Obstacle::NotMirrored(_) | Obstacle::NoSecondary if !readable => "bring the node back",
+            Obstacle::NotMirrored(_) if reboot => {
                 "convert it with gnt-instance modify -t drbd, or stop it first"
             }
             Obstacle::NotMirrored(_) => {
                 "convert it with gnt-instance modify -t drbd, or stop it and use gnt-instance move"
             }
             Obstacle::NoSecondary => "give it a secondary node, or stop it",
-            Obstacle::Pinned if self.purpose == Purpose::Reboot => {
-                "take the tag away with gnt-instance remove-tags, or stop it first"
-            }
+            Obstacle::Pinned if reboot => "take the tag away with gnt-instance remove-tags, or stop it first",
             Obstacle::Pinned => UNPIN,
             Obstacle::BothOffline => "bring one of its nodes back",
             Obstacle::SecondaryDrained => "let its secondary node take instances again",
             Obstacle::DifferentGroups => "bring its nodes into one group with gnt-group assign-nodes",
             Obstacle::NoDiskMoves => "leave out --no-disk-moves",
             Obstacle::Refused(refusals) if refusals.is_soft => "--ignore-soft-errors accepts that",
-            Obstacle::Refused(_) => return None,
-        })
+            Obstacle::Refused(_) if reboot && readable => "make room in its group, or stop it first",
+            Obstacle::Refused(_) => "make room in its group, or add a node to it",
+        }
     }
 
     fn print_health(&self, io: &mut Io<'_>) -> Result<(), QuestionError> {
@@ -275,7 +277,7 @@ impl Answer<'_> {
                 .collect(),
             before: HealthEntry::new(cluster, &plan.before),
             steps: plan.steps.iter().map(|s| StepEntry::new(cluster, s)).collect(),
-            stays: plan.stays.iter().map(|s| StayEntry::new(cluster, s, self.remedy(&s.obstacle))).collect(),
+            stays: plan.stays.iter().map(|s| StayEntry::new(cluster, s, self.remedy(s))).collect(),
             planned: plan.planned.iter().map(|i| cluster.instance(*i).name.as_str()).collect(),
             after: HealthEntry::new(cluster, &plan.after),
         }
@@ -309,14 +311,13 @@ struct StayEntry<'a> {
     role: &'static str,
     node: &'a str,
     reason: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<&'static str>,
+    remedy: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     refusals: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 impl<'a> StayEntry<'a> {
-    fn new(cluster: &'a Cluster, stay: &Stay, remedy: Option<&'static str>) -> Self {
+    fn new(cluster: &'a Cluster, stay: &Stay, remedy: &'static str) -> Self {
         let refusals = match &stay.obstacle {
             Obstacle::Refused(refusals) => {
                 Some(refusals.targets.reasons().map(|(mode, n)| (mode.to_string(), n.into())).collect())

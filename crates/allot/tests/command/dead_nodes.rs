@@ -112,6 +112,18 @@ l3|15360|10240|1|running|Y|n3||plain||1|-|N
         reason.contains("it needs more than 16384 MiB of memory, the most available is 16384"),
         "{reason}"
     );
+    assert_eq!(document["stays"][0]["remedy"], "make room in its group, or add a node to it");
+    let ran = allot(&["drain", "-t", &path, "n1"]);
+    assert!(ran.out.contains(" (make room in its group, or add a node to it)\n"), "{}", ran.out);
+}
+
+#[test]
+fn data_on_a_dead_node_has_no_remedy_but_the_node() {
+    let path = cluster(4, &[3], "log|1024|10240|1|ERROR_nodeoffline|Y|n3||plain||1|-|N\n");
+    for purpose in [&[][..], &["--reboot"]] {
+        let document = json(&[&["drain", "-t", &path, "n3"], purpose].concat(), 1);
+        assert_eq!(document["stays"][0]["remedy"], "bring the node back", "{document}");
+    }
 }
 
 #[test]

@@ -17,9 +17,15 @@ pub(super) fn reasons(cluster: &Cluster, idle: &Idle, options: &Options) -> Vec<
             reasons.push(format!("{} {why}", instances(count)));
         }
     };
-    add(idle.without_secondary, "cannot be moved: no secondary node");
-    add(idle.pinned, &format!("may not be moved: pinned by the tag {PINNED}"));
-    add(idle.left_out, "may not be moved (auto_balance is off, or options leave them out)");
+    add(idle.without_secondary, "cannot be moved: no secondary node (give them one)");
+    add(
+        idle.pinned,
+        &format!("may not be moved: pinned by the tag {PINNED} (gnt-instance remove-tags takes it away)"),
+    );
+    add(
+        idle.left_out,
+        "may not be moved: auto_balance is off (gnt-instance modify -B auto_balance=true), or options leave them out",
+    );
     add(idle.without_moves, "cannot be moved: the options, or a lack of online nodes, leave no move to try");
     if idle.refused.total() > 0 {
         reasons.push(refused(cluster, idle));

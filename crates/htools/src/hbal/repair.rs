@@ -117,7 +117,7 @@ fn immovable_in_words(violation: Violation, reason: Immovable) -> String {
             format!("{} disks are on one node only (bring that node back)", template.name())
         }
         (_, Immovable::Template(template)) => idle::of_template(template),
-        (_, Immovable::NoSecondary) => "there is no secondary node".to_owned(),
+        (_, Immovable::NoSecondary) => "there is no secondary node (give it one)".to_owned(),
         (_, Immovable::Pinned) => {
             format!("pinned by the tag {PINNED} (gnt-instance remove-tags takes it away)")
         }

@@ -67,7 +67,9 @@ fn schedule(options: &Options, io: &mut Io<'_>) -> Result<u8, HrollerError> {
         Evacuation { non_redundant: !options.ignore_non_redundant, secondaries: options.full_evacuation };
     let mut nodes = choice.nodes(&cluster);
     // Stopped instances can stay on a node during a reboot.
-    if !options.offline_maintenance {
+    if options.offline_maintenance {
+        name_pinned(&cluster, &nodes, evacuation, io)?;
+    } else {
         leave_out_pinned(&cluster, &mut nodes, evacuation, io)?;
     }
     let graph =
@@ -115,10 +117,31 @@ fn leave_out_pinned(
         let (name, instance) = (&cluster.node(node).name, &cluster.instance(index).name);
         writeln!(
             io.err,
-            "Warning: node {} is left out, instance {} is pinned by the tag {PINNED}",
+            "Warning: node {} is left out, instance {} is pinned by the tag {PINNED} (gnt-instance remove-tags takes it \
+             away)",
             cluster.alias(name),
             cluster.alias(instance)
         )?;
+    }
+    Ok(())
+}
+
+/// Names pinned instances that stay on the nodes although the plan moves others like them.
+fn name_pinned(
+    cluster: &Cluster,
+    nodes: &[NodeIdx],
+    evacuation: Evacuation,
+    io: &mut Io<'_>,
+) -> io::Result<()> {
+    for node in nodes {
+        for index in reboot::pinned_on(cluster, *node, evacuation) {
+            writeln!(
+                io.err,
+                "Warning: instance {} stays on node {}, it is pinned by the tag {PINNED}",
+                cluster.alias(&cluster.instance(index).name),
+                cluster.alias(&cluster.node(*node).name)
+            )?;
+        }
     }
     Ok(())
 }

@@ -135,7 +135,8 @@ fn every_request_type_is_explained() {
         &all,
         &[
             "Instance web (drbd, n1:n2):\n  n2: takes it over\n",
-            "Instance local (plain, n1):\n  stays: its data is on one node only\n",
+            "Instance local (plain, n1):\n  stays: its data is on one node only (gnt-instance modify -t drbd makes a \
+             mirror)\n",
             "Instance shared (rbd, n1):\n",
             "  n3: possible\n",
         ],
@@ -172,7 +173,8 @@ fn requests_that_try_no_move_are_explained() {
     };
     assert_eq!(
         relocate("local", 1, "n1"),
-        "Instance local (plain, n1):\n  stays: its data is on one node only\n"
+        "Instance local (plain, n1):\n  stays: its data is on one node only (gnt-instance modify -t drbd makes a \
+         mirror)\n"
     );
     assert_eq!(
         relocate("web", 1, "n1"),

@@ -81,7 +81,8 @@ fn hbal_leaves_pinned_instances_alone_however_it_searches() {
         assert!(moves(&ran).is_empty(), "{options:?}: {}", ran.out);
     }
     let explained = hbal(&crowded(PINNED), &["--explain"]);
-    let why = "  4 instances may not be moved: pinned by the tag allot:pinned\n";
+    let why = "  4 instances may not be moved: pinned by the tag allot:pinned (gnt-instance remove-tags takes it \
+               away)\n";
     assert!(explained.out.contains(why), "{}", explained.out);
     let repaired = hbal(&crowded(PINNED), &["--repair-only", "-O", "n1"]);
     let why = "instance i1 has its primary on offline node n1: no instance concerned can be moved: pinned by the tag \
@@ -118,7 +119,8 @@ fn hail_moves_no_pinned_instance_and_says_why() {
         (&json!(false), &json!(format!("Request failed: {reason}")))
     );
     let said = explained(&ask(&[PINNED], evacuation)).err;
-    assert!(said.contains("  stays: it is pinned by the tag allot:pinned\n"), "{said}");
+    let why = "  stays: it is pinned by the tag allot:pinned (gnt-instance remove-tags takes it away)\n";
+    assert!(said.contains(why), "{said}");
 }
 
 #[test]
@@ -127,7 +129,8 @@ fn hroller_leaves_out_nodes_on_which_pinned_instances_run_and_names_them() {
         let text = text(&[], &NODES, &[("i1", "n2", "", PINNED)]);
         text.replace("|running|", &format!("|{status}|"))
     };
-    let warning = "Warning: node n2 is left out, instance i1 is pinned by the tag allot:pinned\n";
+    let warning = "Warning: node n2 is left out, instance i1 is pinned by the tag allot:pinned (gnt-instance \
+                   remove-tags takes it away)\n";
     for search in ["--search=exact", "--search=deep"] {
         let ran = hroller(&cluster("running"), &["--force", "--print-moves", search]);
         assert_eq!(ran.out, "'Node Reboot Groups'\nn1,n3\n", "{search}");
@@ -138,6 +141,24 @@ fn hroller_leaves_out_nodes_on_which_pinned_instances_run_and_names_them() {
             assert_eq!(ran.out, "'Node Reboot Groups'\nn1,n2,n3\n", "{search} {status}");
             assert!(!ran.err.contains("left out"), "{}", ran.err);
         }
+    }
+}
+
+#[test]
+fn hroller_names_pinned_instances_that_stay_during_an_offline_maintenance() {
+    let pair = text(&[], &NODES, &[("i1", "n1", "n2", PINNED), ("i2", "n1", "n2", "")]);
+    let whole = ["--force", "--print-moves", "--offline-maintenance", "--full-evacuation"];
+    for search in ["--search=exact", "--search=deep"] {
+        let ran = hroller(&pair, &[&whole[..], &[search]].concat());
+        assert!(!ran.out.contains("  i1 "), "{}", ran.out);
+        for node in ["n1", "n2"] {
+            let stays =
+                format!("Warning: instance i1 stays on node {node}, it is pinned by the tag allot:pinned\n");
+            assert!(ran.err.contains(&stays), "{}", ran.err);
+        }
+        // Mirrored instances don't move without the option.
+        let ran = hroller(&pair, &[&whole[..3], &[search]].concat());
+        assert_eq!(ran.err, "Warning: No master node found (maybe not supported by backend).\n");
     }
 }
 

@@ -58,6 +58,18 @@ pub fn pinned_to(cluster: &Cluster, node: NodeIdx, evacuation: Evacuation) -> Op
     running.chain(mirrors).copied().find(|i| cluster.instance(*i).is_pinned())
 }
 
+/// Pinned instances with a copy on the node that the evacuation would move if they weren't pinned.
+pub fn pinned_on(cluster: &Cluster, node: NodeIdx, evacuation: Evacuation) -> Vec<InstanceIdx> {
+    let state = cluster.state(node);
+    let leaves = |index: &&InstanceIdx| match cluster.instance(**index).template {
+        DiskTemplate::Drbd => evacuation.secondaries,
+        _ => evacuation.non_redundant,
+    };
+    let primaries = state.primaries.iter().filter(leaves);
+    let mirrors = state.secondaries.iter().filter(|_| evacuation.secondaries);
+    primaries.chain(mirrors).copied().filter(|i| cluster.instance(*i).is_pinned()).collect()
+}
+
 /// Groups the graph's nodes. The largest group comes first. The `master`'s group comes last, with the master
 /// at its end.
 pub fn plan(

@@ -13,7 +13,8 @@ use crate::io::Io;
 use crate::options::Options;
 
 /// Reason why an instance stays that has neither a secondary nor shared storage.
-pub(in crate::hail) const NOT_MIRRORED: &str = "its data is on one node only";
+pub(in crate::hail) const NOT_MIRRORED: &str =
+    "its data is on one node only (gnt-instance modify -t drbd makes a mirror)";
 
 /// Explains where an instance can go when it leaves its primary, its secondary or both.
 pub(in crate::hail) fn evacuation(
@@ -64,7 +65,7 @@ pub(in crate::hail) fn change_group(
 }
 
 fn pinned() -> String {
-    format!("it is pinned by the tag {PINNED}")
+    format!("it is pinned by the tag {PINNED} (gnt-instance remove-tags takes it away)")
 }
 
 fn explain(
