@@ -300,13 +300,17 @@ pub(super) fn refusal(cluster: &Cluster, refusal: &Refusal, only: Option<GroupId
     match refusal {
         Refusal::NoTargets(error) => {
             // A group that is named takes instances even if it's unallocable.
-            let is_closed = |node: &&Node| {
-                let policy = cluster.group(node.group).alloc_policy;
-                only.is_none() && node.online() && policy == AllocPolicy::Unallocable
+            let is_closed = |group: &GroupIdx| {
+                let is_online = |node: &Node| node.group == *group && node.online();
+                let is_unallocable = cluster.group(*group).alloc_policy == AllocPolicy::Unallocable;
+                only.is_none() && is_unallocable && cluster.nodes.iter().any(is_online)
             };
-            match cluster.nodes.iter().filter(is_closed).count() {
+            let closed = cluster.group_indices().filter(is_closed);
+            let names: Vec<String> = closed.map(|group| cluster.group(group).name.clone()).collect();
+            match names.len() {
                 0 => error.to_string(),
-                closed => format!("{error} ({} of unallocable groups left out)", count(closed, "node")),
+                1 => format!("{error} (group {} is unallocable)", names[0]),
+                _ => format!("{error} (groups {} are unallocable)", shortened(names)),
             }
         }
         Refusal::Full(reasons) => failures(reasons),

@@ -502,7 +502,7 @@ fn nodes_of_other_groups_are_not_left_out_of_a_named_one() {
         let line = [&["fit", "-t", &path, "1g,1g,1", "--disk-template=drbd"], group].concat();
         json(&line, 1)["refused"].take()
     };
-    assert_eq!(fit(&[]), "Not enough online nodes (2 nodes of unallocable groups left out)");
+    assert_eq!(fit(&[]), "Not enough online nodes (group g1 is unallocable)");
     assert_eq!(fit(&["--group=g2"]), "Not enough online nodes");
 }
 
