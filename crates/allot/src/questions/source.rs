@@ -54,7 +54,8 @@ pub(super) struct SourceArguments {
     /// of `ALLOT_N1_INITIAL`, or else `recorded`
     #[arg(long, value_name = "RULE", value_parser = ["recorded", "reported"])]
     n1_initial: Option<String>,
-    /// Prefixes of tags that keep instances apart, in addition to the cluster's tags
+    /// Keep instances apart that share a tag that begins with one of these and a colon; the cluster's own tags
+    /// count as well
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     exclusion_tags: Vec<String>,
     /// Read utilization of instances from a file

@@ -152,7 +152,7 @@ pub(super) static FLAGS: &[Flag] = &[
         "exclusion-tags",
         (Required("TAG,..."), "string"),
         &[Hbal, Hcheck],
-        "keep instances apart whose tags begin with one of these and a colon",
+        "keep instances apart that share a tag that begins with one of these and a colon",
         names!(exclusion_tags),
     ),
     option(
