@@ -5,6 +5,7 @@ use std::io;
 use cluster::{Cluster, InstanceIdx, MirrorClass, NodeIdx, PINNED, TagId};
 use placement::balance::{BalanceOptions, optimal_of};
 use placement::board::Board;
+use placement::explain::words;
 use placement::idle::Immovable;
 use placement::repair::{self, Class, Obstacle, Violation};
 use serde::Serialize;
@@ -40,11 +41,11 @@ pub(super) fn solve(
         writeln!(io.out, "Trying to end {} violations...", repair.found.len())?;
     }
     let explained = show::steps(cluster, &listing, &repair.steps, &repair.values, options, io)?;
-    let words = |(violation, obstacle): &(Violation, Obstacle)| Remaining {
+    let in_words = |(violation, obstacle): &(Violation, Obstacle)| Remaining {
         violation: violation_in_words(cluster, *violation),
         reason: obstacle_in_words(*violation, obstacle),
     };
-    let remaining = repair.remaining.iter().map(words).collect();
+    let remaining = repair.remaining.iter().map(in_words).collect();
     let after = repair.values.last().copied().unwrap_or(before);
     let steps = repair.steps;
     Ok(Solution {
@@ -117,6 +118,9 @@ fn immovable_in_words(violation: Violation, reason: Immovable) -> String {
             format!("{} disks are on one node only (bring that node back)", template.name())
         }
         (_, Immovable::Template(template)) => idle::of_template(template),
+        (Violation::Offline { .. }, Immovable::NoSecondary) => {
+            "there is no secondary node (bring that node back)".to_owned()
+        }
         (_, Immovable::NoSecondary) => "there is no secondary node (give it one)".to_owned(),
         (_, Immovable::Pinned) => {
             format!("pinned by the tag {PINNED} (gnt-instance remove-tags takes it away)")
@@ -130,19 +134,24 @@ fn immovable_in_words(violation: Violation, reason: Immovable) -> String {
 
 fn obstacle_in_words(violation: Violation, obstacle: &Obstacle) -> String {
     match obstacle {
-        Obstacle::Limit => "the limit of moves is reached".to_owned(),
+        Obstacle::Limit => "the limit of moves is reached (--max-length)".to_owned(),
         Obstacle::Unmovable(reasons) if reasons.is_empty() => "no instance concerned may be moved".to_owned(),
         Obstacle::Unmovable(reasons) => {
             let reasons: Vec<String> =
                 reasons.iter().map(|reason| immovable_in_words(violation, *reason)).collect();
             format!("no instance concerned can be moved: {}", reasons.join("; "))
         }
-        Obstacle::Unreadable => "both its nodes are offline, nothing can read its data".to_owned(),
+        Obstacle::Unreadable => {
+            "both its nodes are offline, nothing can read its data (bring one of them back)".to_owned()
+        }
         Obstacle::Forbidden => "the options, or a lack of online nodes, leave no move to try".to_owned(),
         Obstacle::Refused(failures) => {
             let reasons: Vec<String> =
-                failures.reasons().map(|(mode, count)| format!("{mode}: {count}")).collect();
-            format!("every move is refused ({})", reasons.join(", "))
+                failures.reasons().map(|(mode, count)| format!("{} ({count})", words(mode))).collect();
+            format!(
+                "every move is refused: {}; make room in the group, or add a node to it",
+                reasons.join(", ")
+            )
         }
         Obstacle::Useless => "no possible move helps".to_owned(),
         Obstacle::Harmful(class) => format!(

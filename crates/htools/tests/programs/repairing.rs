@@ -89,9 +89,23 @@ fn what_cannot_be_repaired_is_listed_with_the_reason() {
         ]
     );
     let ran = repair(&cluster, &["-O", "n3", "-l", "0"]);
-    assert!(remaining(&ran)[0].ends_with("the limit of moves is reached"), "{}", ran.out);
+    assert!(remaining(&ran)[0].ends_with("the limit of moves is reached (--max-length)"), "{}", ran.out);
     let ran = repair(&cluster, &["-O", "n3", "--no-instance-moves"]);
     assert!(remaining(&ran)[0].ends_with("leave no move to try"), "{}", ran.out);
+}
+
+#[test]
+fn refused_moves_have_their_reason_and_remedy() {
+    // The other nodes have exactly as much memory as the instance needs, and a node never gives its last MiB.
+    let names: Vec<String> = (0..30).map(|i| format!("i{i}")).collect();
+    let mut instances: Vec<(&str, &str, &str, &str)> = vec![("down", "n1", "", "")];
+    instances.extend(names[..15].iter().map(|name| (name.as_str(), "n2", "", "")));
+    instances.extend(names[15..].iter().map(|name| (name.as_str(), "n3", "", "")));
+    let ran = repair(&text(&[], &NODES[..3], &instances), &["-O", "n1"]);
+    let reason = "instance down has its primary on offline node n1: every move is refused: too little memory";
+    let found = remaining(&ran).into_iter().find(|line| line.starts_with(reason));
+    let remedy = "; make room in the group, or add a node to it";
+    assert!(found.is_some_and(|line| line.ends_with(remedy)), "{}", ran.out);
 }
 
 #[test]
@@ -123,7 +137,7 @@ fn what_may_not_move_has_its_reason_and_remedy() {
             cluster.replace("svc:a", "").replace("|n2|drbd|", "||drbd|"),
             &["-O", "n1"],
             "instance i1 has its primary on offline node n1: no instance concerned can be moved: there is no \
-             secondary node"
+             secondary node (bring that node back)"
                 .to_owned(),
         ),
     ] {
