@@ -89,6 +89,8 @@ fn what_decides_for_a_whole_group_is_told() {
     let mut restricted = message(&three(), &none, &wanted(1024, 2048, "plain"));
     restricted["request"]["restrict-to-nodes"] = json!(["n3"]);
     says(&restricted, &["n1 is not among the nodes that the request allows", "  n3: score "]);
+    restricted["request"]["restrict-to-nodes"] = json!(["n3", "m2"]);
+    says(&restricted, &["  there is no node m2; did you mean n2?\n", "  n3: score "]);
 }
 
 #[test]
@@ -207,7 +209,7 @@ fn requests_that_try_no_move_are_explained() {
         told(&wanted)
     };
     assert_eq!(group("h"), "Instance new:\n  group h has no nodes\n");
-    assert_eq!(group("k"), "Instance new:\n  there is no group k\n");
+    assert_eq!(group("k"), "Instance new:\n  there is no group k; did you mean g or h?\n");
 }
 
 #[test]

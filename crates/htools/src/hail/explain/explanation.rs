@@ -2,7 +2,7 @@
 
 use std::io;
 
-use cluster::{AllocPolicy, Change, Cluster, FailMode, GroupIdx, Instance, NodeIdx, Outcome};
+use cluster::{AllocPolicy, Change, Cluster, FailMode, GroupIdx, Instance, NodeIdx, Outcome, did_you_mean};
 use placement::allocate::{Allocator, PairTargets, Scope, Targets};
 use placement::board::Board;
 use placement::dedicated::{self, LostAllocations};
@@ -67,10 +67,18 @@ impl<'a> Explanation<'a> {
             writeln!(io.err, "  no group has nodes")?;
         } else if let Some(wanted) = self.group_name {
             match cluster.find_group(wanted) {
-                Err(_) => writeln!(io.err, "  there is no group {wanted}")?,
+                Err(_) => {
+                    let names = cluster.groups.iter().map(|group| group.name.as_str());
+                    writeln!(io.err, "  there is no group {wanted}{}", did_you_mean(&[wanted], names))?;
+                }
                 Ok(group) if !groups.contains(&group) => writeln!(io.err, "  group {wanted} has no nodes")?,
                 Ok(_) => {}
             }
+        }
+        let unknown = self.unknown_nodes(cluster);
+        if !unknown.is_empty() {
+            let names = cluster.nodes.iter().map(|node| node.name.as_str());
+            writeln!(io.err, "  there is no node {}{}", listed(&unknown), did_you_mean(&unknown, names))?;
         }
         let mut dedicated_told = self.allocator.is_some();
         for &group in groups {
@@ -104,6 +112,12 @@ impl<'a> Explanation<'a> {
             self.group(cluster, group, io)?;
         }
         Ok(())
+    }
+
+    /// Names among the allowed nodes that no node has.
+    fn unknown_nodes(&self, cluster: &Cluster) -> Vec<&'a str> {
+        let allowed = self.wanted.allowed.into_iter().flatten().map(String::as_str);
+        allowed.filter(|name| cluster.nodes.iter().all(|node| node.name != *name)).collect()
     }
 
     /// Reason for leaving out a group; `None` if its nodes are tried.
