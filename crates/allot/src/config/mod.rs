@@ -33,6 +33,7 @@ pub(crate) use choice::{AuthChoice, DatabaseChoice, FenceChoice, FleetChoice, Lo
 pub(crate) use configuration::{CloudLogin, Configuration, Energy, Tls};
 pub(crate) use error::{ConfigError, Mistake};
 pub(crate) use file::UNRESOLVED;
+pub(crate) use secrets::without_passwords;
 pub(crate) use setting::Setting;
 pub(crate) use table::TABLE;
 pub(crate) use values::Values;

@@ -6,7 +6,7 @@ use super::value::Value;
 
 /// Removes passwords from URLs in a text: the part between a colon and the last `@` before the path, and
 /// everything after `password=`. This is for errors, which are logged.
-pub(super) fn without_passwords(text: &str) -> String {
+pub(crate) fn without_passwords(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("://") {

@@ -1,5 +1,9 @@
 //! Translates a `blazar.conf` into settings of ours.
 
+mod database;
+mod file;
+mod login;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -10,9 +14,11 @@ use server::RateLimit;
 use service::Settings;
 use toml::Value;
 
+use self::file::File;
 use super::ini::{self, Given};
 use super::options::{self, Becomes, DURATION, EXTERNAL, Kind, Known, Use};
-use crate::config::{TABLE, UNRESOLVED};
+use crate::config::{TABLE, UNRESOLVED, without_passwords};
+use crate::nearest::nearest;
 
 /// A translated setting.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +40,10 @@ pub(super) struct Note {
 #[derive(Debug, Default)]
 pub(super) struct Translation {
     settings: BTreeMap<&'static str, Setting>,
+    /// Advice on the database, if Blazar's has no counterpart.
+    database: Option<String>,
+    /// Options that are taken over from an old name or another section.
+    renamed: Vec<Note>,
     /// Options without a counterpart.
     notes: Vec<Note>,
     /// Options that Blazar doesn't know, values that it doesn't accept, and lines that aren't options.
@@ -47,43 +57,28 @@ pub(super) struct Translation {
 /// taken over, has no counterpart, or is unusual. A bad option doesn't stop the translation.
 pub(super) fn translate(text: &str) -> Translation {
     let (given, misplaced) = ini::parse(text);
-    let file = File::of(&given);
-    let mut translation = Translation::default();
+    let (file, renamed) = File::new(given);
+    let mut translation =
+        Translation { renamed: renamed.taken, unusual: renamed.ignored, ..Translation::default() };
     for line in misplaced {
         let what = line.reason.to_owned();
         translation.unusual.push(Note { line: line.line, option: "no option".to_owned(), what });
     }
-    for given in file.0.values() {
+    for given in file.options() {
         match options::find(&given.section, &given.name) {
-            Some(known) => translation.take(&file, given, known),
+            Some(known) => translation.take(&file, given, &known),
             None => translation.unusual.push(unknown(given)),
         }
     }
     translation.combine(&file);
-    for notes in [&mut translation.notes, &mut translation.unusual, &mut translation.unresolved] {
+    let Translation { renamed, notes, unusual, unresolved, .. } = &mut translation;
+    for notes in [renamed, notes, unusual, unresolved] {
         notes.sort_by_key(|note| note.line);
     }
     translation
 }
 
-/// Options of a file. If a name occurs several times, the last one counts, as in Blazar.
-struct File<'a>(BTreeMap<(&'a str, &'a str), &'a Given>);
-
-impl<'a> File<'a> {
-    fn of(given: &'a [Given]) -> Self {
-        Self(given.iter().map(|given| ((given.section.as_str(), given.name.as_str()), given)).collect())
-    }
-
-    /// `None` if the option is missing or empty.
-    fn given(&self, section: &str, name: &str) -> Option<&'a Given> {
-        self.0.get(&(section, name)).copied().filter(|given| !given.value.is_empty())
-    }
-
-    /// `None` if the option is missing or empty, or refers to another option.
-    fn get(&self, section: &str, name: &str) -> Option<String> {
-        self.given(section, name).and_then(|given| plain(given).ok())
-    }
-
+impl File {
     /// Whether Blazar publishes notifications on a message bus.
     fn publishes(&self) -> bool {
         let drivers = list(&self.get("oslo_messaging_notifications", "driver").unwrap_or_default());
@@ -113,15 +108,6 @@ impl<'a> File<'a> {
     }
 }
 
-/// The value with each `$$` replaced by `$`. A single `$` refers to another option and is an error.
-fn plain(given: &Given) -> Result<String, Note> {
-    let parts: Vec<&str> = given.value.split("$$").collect();
-    if parts.iter().any(|part| part.contains('$')) {
-        return Err(wrong(given, "it refers to another option with $: write the value itself"));
-    }
-    Ok(parts.join("$"))
-}
-
 fn wrong(given: &Given, reason: impl Into<String>) -> Note {
     note(given, format!("not taken over: {}", reason.into()))
 }
@@ -146,10 +132,25 @@ fn note(given: &Given, what: impl Into<String>) -> Note {
 }
 
 fn unknown(given: &Given) -> Note {
-    let of_section = options::OPTIONS.iter().filter(|known| known.section == given.section);
-    let meant = nearest(&given.name, of_section.map(|known| known.name).filter(|name| *name != "*"));
-    let meant = meant.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+    let meant = meant(given).map(|name| format!("; did you mean {name}?")).unwrap_or_default();
     note(given, format!("no option of Blazar's{meant}"))
+}
+
+/// The known option that is most similar to a misspelled one, or has its name in another section.
+fn meant(given: &Given) -> Option<String> {
+    let spelled = given.name.to_lowercase().replace('-', "_");
+    let in_section = |section: &str| {
+        let of_section = options::all().filter(|known| known.section == section && known.name != "*");
+        nearest(&spelled, of_section.map(|known| known.name))
+    };
+    if let Some(name) = in_section(&given.section) {
+        return Some(name.to_owned());
+    }
+    let section = nearest(&given.section, options::all().map(|known| known.section));
+    let similar = section.and_then(|section| Some((section, in_section(section)?)));
+    let elsewhere = || options::all().find(|known| known.name == spelled);
+    let (section, name) = similar.or_else(|| elsewhere().map(|known| (known.section, known.name)))?;
+    Some(option(section, name))
 }
 
 fn not_enabled(filter: &str) -> String {
@@ -166,20 +167,23 @@ const NOVA_TOPICS: &str = "message_bus.nova_topics";
 const NOT_HEARD: &str = "not taken over: enable_notification_monitor is off";
 
 /// The value, checked against the setting `key`. `None` if the option could as well be missing.
-fn value_of(given: &Given, key: &str, kind: Kind) -> Result<Option<Value>, Note> {
-    let Some(value) = converted(given, kind)? else { return Ok(None) };
+fn value_of(file: &File, given: &Given, key: &str, kind: Kind) -> Result<Option<Value>, Note> {
+    let Some(value) = converted(file, given, kind)? else { return Ok(None) };
     let text = match &value {
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
         other => other.to_string(),
     };
+    if without_passwords(&text) != text {
+        return Err(wrong(given, format!("it has a password, which isn't printed: set {key} yourself")));
+    }
     let setting = TABLE.iter().find(|setting| setting.key == key);
     let checked = setting.map_or(Ok(()), |setting| setting.check(&text));
     checked.map(|()| Some(value)).map_err(|reason| wrong(given, format!("invalid as {key}: {reason}")))
 }
 
-fn converted(given: &Given, kind: Kind) -> Result<Option<Value>, Note> {
-    let text = plain(given)?;
+fn converted(file: &File, given: &Given, kind: Kind) -> Result<Option<Value>, Note> {
+    let text = file.plain(given)?;
     let number =
         || text.parse::<i64>().map_err(|_| wrong(given, format!("{} isn't a whole number", quoted(&text))));
     let some = |text: String| Some(Value::String(text));
@@ -235,7 +239,7 @@ impl Translation {
         self.set(key, Value::String(value.into()), origin);
     }
 
-    fn take(&mut self, file: &File<'_>, given: &Given, known: &Known) {
+    fn take(&mut self, file: &File, given: &Given, known: &Known) {
         if let Err(note) = self.try_taking(file, given, known) {
             let limits = match known.becomes {
                 // Without exemptions the limits are stricter.
@@ -248,15 +252,15 @@ impl Translation {
         }
     }
 
-    fn try_taking(&mut self, file: &File<'_>, given: &Given, known: &Known) -> Result<(), Note> {
+    fn try_taking(&mut self, file: &File, given: &Given, known: &Known) -> Result<(), Note> {
         match known.becomes {
-            Becomes::Setting(key, kind) => self.take_unless(None, given, key, kind)?,
+            Becomes::Setting(key, kind) => self.take_unless(None, file, given, key, kind)?,
             Becomes::Filter(key, kind, filter) => {
                 let enabled = file.filters().iter().any(|enabled| enabled == filter);
-                self.take_unless((!enabled).then(|| not_enabled(filter)), given, key, kind)?;
+                self.take_unless((!enabled).then(|| not_enabled(filter)), file, given, key, kind)?;
             }
             Becomes::Bus(used, key, kind) => {
-                self.take_unless(file.not_used_for(used).map(str::to_owned), given, key, kind)?;
+                self.take_unless(file.not_used_for(used).map(str::to_owned), file, given, key, kind)?;
             }
             Becomes::Secret(key, path) => {
                 // The secret isn't read: it can refer to other options, and must not be printed.
@@ -264,11 +268,13 @@ impl Translation {
                     self.text(key, path, format!("put {} into this file", origin(given)));
                 }
             }
-            Becomes::Fixed(value) if !same(given.value.trim(), value) => {
-                self.notes.push(note(given, format!("not taken over: {}", options::said(known))));
+            Becomes::Fixed(value) => {
+                if !same(file.plain(given)?.trim(), value) {
+                    self.notes.push(note(given, format!("not taken over: {}", options::said(known))));
+                }
             }
             Becomes::Plugins => {
-                let others = list(&plain(given)?);
+                let others = list(&file.plain(given)?);
                 let others: Vec<&str> = others
                     .iter()
                     .map(String::as_str)
@@ -281,10 +287,9 @@ impl Translation {
                 self.notes.push(note(given, what));
             }
             Becomes::Nothing => self.notes.push(note(given, known.why)),
-            // The first contains a password. The second is checked in `filters`.
-            Becomes::Part(_) if ["transport_url", "enabled_filters"].contains(&known.name) => {}
-            Becomes::Part(_) => _ = plain(given)?,
-            Becomes::Fixed(_) => {}
+            // Secrets aren't read, and the filters are checked in `filters`.
+            Becomes::Part(_) if options::is_secret(known.name) || known.name == "enabled_filters" => {}
+            Becomes::Part(_) => _ = file.plain(given)?,
         }
         Ok(())
     }
@@ -293,11 +298,12 @@ impl Translation {
     fn take_unless(
         &mut self,
         reason: Option<String>,
+        file: &File,
         given: &Given,
         key: &'static str,
         kind: Kind,
     ) -> Result<(), Note> {
-        match (value_of(given, key, kind), reason) {
+        match (value_of(file, given, key, kind), reason) {
             (Ok(None), _) => {}
             (_, Some(reason)) => self.notes.push(note(given, reason)),
             (value, None) => {
@@ -310,11 +316,12 @@ impl Translation {
     }
 
     /// Adds settings that depend on several options, and Blazar's defaults where ours differ.
-    fn combine(&mut self, file: &File<'_>) {
+    fn combine(&mut self, file: &File) {
         self.text("fleet", "openstack", "Blazar leases hosts of Nova");
         self.text("auth", "keystone", "[DEFAULT]auth_strategy");
         self.listen(file);
         self.identity(file);
+        self.database(file);
         self.filters(file);
         self.message_bus(file);
         if file.is_on("DEFAULT", "debug") {
@@ -328,7 +335,7 @@ impl Translation {
         }
     }
 
-    fn listen(&mut self, file: &File<'_>) {
+    fn listen(&mut self, file: &File) {
         let mut port = 1234;
         if let Some(text) = file.get("DEFAULT", "port") {
             match text.parse() {
@@ -351,75 +358,8 @@ impl Translation {
         self.text("listen", listen, "[DEFAULT]host and port");
     }
 
-    /// Keystone's address and the service's users.
-    fn identity(&mut self, file: &File<'_>) {
-        let part =
-            |name: &str, otherwise: &str| file.get("DEFAULT", name).unwrap_or_else(|| otherwise.to_owned());
-        let host = part("os_auth_host", "127.0.0.1");
-        let host = if host.parse::<std::net::Ipv6Addr>().is_ok() { format!("[{host}]") } else { host };
-        let prefix = part("os_auth_prefix", "");
-        let prefix = Some(prefix.trim_matches('/')).filter(|prefix| !prefix.is_empty());
-        let prefix = prefix.map(|prefix| format!("/{prefix}")).unwrap_or_default();
-        let (scheme, port) = (part("os_auth_protocol", "http"), part("os_auth_port", "5000"));
-        self.text(
-            "openstack.auth_url",
-            format!("{scheme}://{host}:{port}{prefix}/v3"),
-            "[DEFAULT]os_auth_...",
-        );
-        for (key, name, standard) in [
-            ("openstack.username", "os_admin_username", "admin"),
-            ("openstack.project", "os_admin_project_name", "admin"),
-            ("openstack.secret_file", "os_admin_password", options::OF_NOVA),
-        ] {
-            if !self.settings.contains_key(key) {
-                self.text(key, standard, format!("[DEFAULT]{name}, by Blazar's default"));
-            }
-        }
-        // If tokens aren't validated as a separate user, it's the same user at the same Keystone.
-        for (key, other) in
-            [("keystone.auth_url", "openstack.auth_url"), ("keystone.ca_file", "openstack.ca_file")]
-        {
-            self.copy(key, other);
-        }
-        if !self.settings.contains_key("keystone.username") {
-            for (key, other) in [
-                ("keystone.username", "openstack.username"),
-                ("keystone.secret_file", "openstack.secret_file"),
-                ("keystone.project", "openstack.project"),
-                ("keystone.user_domain", "openstack.user_domain"),
-                ("keystone.project_domain", "openstack.project_domain"),
-            ] {
-                self.settings.remove(key);
-                self.copy(key, other);
-            }
-        } else if !self.settings.contains_key("keystone.secret_file") {
-            self.text(
-                "keystone.secret_file",
-                options::OF_KEYSTONE,
-                "[keystone_authtoken]password is missing",
-            );
-        }
-        if !self.settings.contains_key("keystone.cache_time")
-            && let Some(given) = file.given("keystone_authtoken", "token_cache_time")
-        {
-            self.text(
-                "keystone.cache_time",
-                "0s",
-                format!("[keystone_authtoken]token_cache_time, line {}", given.line),
-            );
-        }
-    }
-
-    /// Sets `key` to the value of `other`, unless `key` is set.
-    fn copy(&mut self, key: &'static str, other: &'static str) {
-        if let Some(setting) = self.settings.get(other).filter(|_| !self.settings.contains_key(key)) {
-            let setting = setting.clone();
-            self.settings.insert(key, setting);
-        }
-    }
-
     /// The message bus, if Blazar publishes notifications or listens to Nova's.
-    fn message_bus(&mut self, file: &File<'_>) {
+    fn message_bus(&mut self, file: &File) {
         let sections = ["oslo_messaging_notifications", "DEFAULT"];
         let mut given = sections.into_iter().filter_map(|section| file.given(section, "transport_url"));
         if let Some(reason) = file.not_used_for(Use::Either) {
@@ -440,7 +380,7 @@ impl Translation {
     }
 
     /// Filters that Blazar ran. Drops the token of the external service if that filter wasn't enabled.
-    fn filters(&mut self, file: &File<'_>) {
+    fn filters(&mut self, file: &File) {
         let enabled = file.filters();
         if let Some(given) = file.given("enforcement", "external_service_token")
             && !enabled.iter().any(|name| name == EXTERNAL)
@@ -449,7 +389,7 @@ impl Translation {
             self.notes.push(note(given, not_enabled(EXTERNAL)));
         }
         let Some(given) = file.given("enforcement", "enabled_filters") else { return };
-        if let Err(note) = plain(given) {
+        if let Err(note) = file.plain(given) {
             self.unresolved.push(note);
         }
         let others: Vec<&str> =
@@ -484,6 +424,10 @@ impl Translation {
                 Value::Array(told)
             );
         }
+        if let Some(advice) = &self.database {
+            text.push('\n');
+            text.push_str(advice);
+        }
         let mut section = "";
         for setting in TABLE {
             let Some(Setting { value, origin }) = self.settings.get(setting.key) else { continue };
@@ -502,6 +446,7 @@ impl Translation {
                 let _ = writeln!(text, "# line {line}, {option}: {what}");
             }
         };
+        list("From other names and sections:", &self.renamed);
         list("Without a counterpart:", &self.notes);
         list("Unusual:", &self.unusual);
         text

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::options::{OPTIONS, said};
+use super::options::rows;
 use crate::config::document::check_generated;
 
 const BEGIN: &str = "<!-- options: generated, see crates/allot/src/import -->\n";
@@ -11,9 +11,10 @@ const END: &str = "<!-- end of options -->\n";
 
 fn table() -> String {
     let mut text = String::from("\n| section | option | counterpart |\n| --- | --- | --- |\n");
-    for known in OPTIONS {
-        let name = if known.name == "*" { "all others".to_owned() } else { format!("`{}`", known.name) };
-        let _ = writeln!(text, "| `[{}]` | {name} | {} |", known.section, said(known));
+    for (section, names, counterpart) in rows() {
+        let name = |name: &str| if name == "*" { "all others".to_owned() } else { format!("`{name}`") };
+        let names: Vec<String> = names.into_iter().map(name).collect();
+        let _ = writeln!(text, "| `[{section}]` | {} | {counterpart} |", names.join(", "));
     }
     text.push('\n');
     text

@@ -43,7 +43,9 @@ pub(super) fn parse(text: &str) -> (Vec<Given>, Vec<Misplaced>) {
             }
         } else if let Some(name) = content.strip_prefix('[') {
             open = false;
-            let name = name.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty());
+            let is_comment = |rest: &str| rest.is_empty() || rest.starts_with(['#', ';']);
+            let name = name.split_once(']').filter(|(_, rest)| is_comment(rest.trim_start()));
+            let name = name.map(|(name, _)| name.trim()).filter(|name| !name.is_empty());
             // If the heading is invalid, the options below it must not count for the section above.
             section = name.map(str::to_owned);
             if name.is_none() {
@@ -106,10 +108,23 @@ mod tests {
     }
 
     #[test]
+    fn a_comment_can_follow_a_section() {
+        for heading in ["[a] # why", "[ a ];", "[a]"] {
+            assert_eq!(options(&format!("{heading}\nb = 1\n")), [option("a", "b", "1", 2)]);
+        }
+    }
+
+    #[test]
     fn lines_that_are_no_options_are_passed_over() {
-        for (text, line) in
-            [("host = x", 1), ("[a]\n\n  b", 3), ("[a\n", 1), ("[a]\nb", 2), ("[a]\n= b", 2), ("[]", 1)]
-        {
+        for (text, line) in [
+            ("host = x", 1),
+            ("[a]\n\n  b", 3),
+            ("[a\n", 1),
+            ("[a]\nb", 2),
+            ("[a]\n= b", 2),
+            ("[]", 1),
+            ("[a] b", 1),
+        ] {
             let (given, misplaced) = parse(&format!("{text}\n[c]\nd = e\n"));
             assert_eq!((given.len(), misplaced.len(), misplaced[0].line), (1, 1, line), "{text:?}");
         }

@@ -1,7 +1,16 @@
 //! Options of `blazar.conf`, and how each is translated. `docs/from-blazar.md` has the table.
 //!
-//! Names and defaults come from the list that a running Blazar 18 gives of itself and its libraries, from
-//! Chameleon's Blazar, and from the specification of preemptible instances.
+//! Names and defaults come from the lists that a running Blazar 18 and earlier releases of its libraries give
+//! of themselves, from Chameleon's Blazar, and from the specification of preemptible instances.
+
+mod libraries;
+mod old_names;
+
+use self::libraries::{GROUPS, Group};
+
+pub(super) use self::old_names::today;
+#[cfg(test)]
+pub(super) use self::old_names::todays_names;
 
 /// Translation of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +63,7 @@ pub(super) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub section: &'static str,
-    /// `*` matches all other options of the section.
+    /// `*`, in a [`Group`], matches all other options of the section.
     pub name: &'static str,
     pub becomes: Becomes,
     /// Remark for the operator, possibly empty.
@@ -80,12 +89,9 @@ pub(super) const DURATION: &str = "MaxLeaseDurationFilter";
 pub(super) const EXTERNAL: &str = "ExternalServiceFilter";
 
 const AUTH_URL: Becomes = Part("openstack.auth_url");
-const LOG: &str = "the log goes to standard error, where systemd or the container collects it";
-const BUS: &str = "the service has no internal message bus";
 const IF_USED: &str =
     "if Blazar publishes notifications (`driver` has to be messagingv2 or messaging) or hears Nova's";
 const BUS_URL: Becomes = Part("message_bus.url_file");
-const HTTP_SERVER: &str = "see `[limits]`";
 const CATALOG: &str = "Keystone is set by its URL";
 
 /// Blazar's plugins for the types of reservations that the service has.
@@ -96,7 +102,7 @@ pub(super) const PLUGINS: [&str; 4] = [
     "virtual.floatingip.plugin",
 ];
 
-pub(super) const OPTIONS: &[Known] = &[
+const OPTIONS: &[Known] = &[
     known("DEFAULT", "host", Part("listen"), "a name is omitted, since `listen` takes an IP address"),
     known("DEFAULT", "port", Part("listen"), ""),
     known("DEFAULT", "auth_strategy", Fixed("keystone"), "see `auth` for a service without logins"),
@@ -118,45 +124,25 @@ pub(super) const OPTIONS: &[Known] = &[
     known("DEFAULT", "endpoint_type", Nothing, CATALOG),
     known("DEFAULT", "keystone_client_version", Nothing, "Keystone's version 3 is spoken"),
     known("DEFAULT", "log_exchange", Nothing, "bodies of requests are never logged"),
-    known("DEFAULT", "db_driver", Nothing, "leases are in a database of Allot's own: `database`"),
-    known("DEFAULT", "command", Nothing, "for a command of Blazar"),
-    known("DEFAULT", "state_path", Nothing, "there are no such files"),
+    known("DEFAULT", "db_driver", Nothing, "see `database`"),
+    known(
+        "DEFAULT",
+        "command",
+        Nothing,
+        "for `blazar-db-manage`; `allot database migrate` creates and upgrades the schema",
+    ),
+    known("DEFAULT", "state_path", Nothing, "files have paths of their own, such as in `database`"),
     known("DEFAULT", "debug", Part("log.level"), ""),
     known("DEFAULT", "use_json", Part("log.format"), ""),
-    known("DEFAULT", "log_config_append", Nothing, LOG),
-    known("DEFAULT", "log_date_format", Nothing, LOG),
-    known("DEFAULT", "log_file", Nothing, LOG),
-    known("DEFAULT", "log_dir", Nothing, LOG),
-    known("DEFAULT", "use_syslog", Nothing, LOG),
-    known("DEFAULT", "use_journal", Nothing, LOG),
-    known("DEFAULT", "use_stderr", Nothing, LOG),
-    known("DEFAULT", "syslog_log_facility", Nothing, LOG),
-    known("DEFAULT", "log_color", Nothing, LOG),
-    known("DEFAULT", "log_rotate_interval", Nothing, LOG),
-    known("DEFAULT", "log_rotate_interval_type", Nothing, LOG),
-    known("DEFAULT", "max_logfile_count", Nothing, LOG),
-    known("DEFAULT", "max_logfile_size_mb", Nothing, LOG),
-    known("DEFAULT", "log_rotation_type", Nothing, LOG),
-    known("DEFAULT", "logging_context_format_string", Nothing, LOG),
-    known("DEFAULT", "logging_default_format_string", Nothing, LOG),
-    known("DEFAULT", "logging_debug_format_suffix", Nothing, LOG),
-    known("DEFAULT", "logging_exception_prefix", Nothing, LOG),
-    known("DEFAULT", "logging_user_identity_format", Nothing, LOG),
-    known("DEFAULT", "default_log_levels", Nothing, "levels by module are in `log.level`"),
-    known("DEFAULT", "publish_errors", Nothing, LOG),
-    known("DEFAULT", "instance_format", Nothing, LOG),
-    known("DEFAULT", "instance_uuid_format", Nothing, LOG),
-    known("DEFAULT", "rate_limit_interval", Nothing, LOG),
-    known("DEFAULT", "rate_limit_burst", Nothing, LOG),
-    known("DEFAULT", "rate_limit_except_level", Nothing, LOG),
-    known("DEFAULT", "fatal_deprecations", Nothing, LOG),
     known("DEFAULT", "transport_url", BUS_URL, IF_USED),
-    known("DEFAULT", "executor_thread_pool_size", Nothing, BUS),
-    known("DEFAULT", "rpc_response_timeout", Nothing, BUS),
     known("DEFAULT", "control_exchange", Bus(Publishes, "message_bus.exchange", Text), ""),
-    known("DEFAULT", "rpc_ping_enabled", Nothing, BUS),
     known("api", "api_v2_controllers", Nothing, "there is no v2, which no client uses"),
-    known("manager", "rpc_topic", Nothing, BUS),
+    known(
+        "manager",
+        "rpc_topic",
+        Nothing,
+        "for calls between Blazar's processes; the service is one process",
+    ),
     known(
         "manager",
         "plugins",
@@ -288,7 +274,12 @@ pub(super) const OPTIONS: &[Known] = &[
         Fixed("true"),
         "a lease that gets no hosts with the default properties is retried without them; the option is Chameleon's",
     ),
-    known("physical:host", "enable_polling_monitor_dry_run", Nothing, "the option is Chameleon's"),
+    known(
+        "physical:host",
+        "enable_polling_monitor_dry_run",
+        Fixed("false"),
+        "failed hosts are always replaced; the option is Chameleon's",
+    ),
     known(
         "preemptible",
         "graceful_shutdown_time",
@@ -312,8 +303,54 @@ pub(super) const OPTIONS: &[Known] = &[
     known("keystone_authtoken", "project_name", Setting("keystone.project", Text), ""),
     known("keystone_authtoken", "user_domain_name", Setting("keystone.user_domain", Text), ""),
     known("keystone_authtoken", "project_domain_name", Setting("keystone.project_domain", Text), ""),
-    known("keystone_authtoken", "user_domain_id", Nothing, "name the domain in `keystone.user_domain`"),
-    known("keystone_authtoken", "project_domain_id", Nothing, "name the domain in `keystone.project_domain`"),
+    known(
+        "keystone_authtoken",
+        "user_domain_id",
+        Fixed("default"),
+        "name another domain in `keystone.user_domain`",
+    ),
+    known(
+        "keystone_authtoken",
+        "project_domain_id",
+        Fixed("default"),
+        "name another domain in `keystone.project_domain`",
+    ),
+    known(
+        "keystone_authtoken",
+        "auth_type",
+        Part("keystone.username"),
+        "password or v3applicationcredential; other ways to log in aren't supported",
+    ),
+    known(
+        "keystone_authtoken",
+        "auth_section",
+        Part("keystone.username"),
+        "options of that section are read like those of `[keystone_authtoken]`",
+    ),
+    known(
+        "keystone_authtoken",
+        "application_credential_id",
+        Setting("keystone.application_credential", Text),
+        "if it is used to log in, instead of user and project",
+    ),
+    known(
+        "keystone_authtoken",
+        "application_credential_name",
+        Nothing,
+        "write the identifier into `keystone.application_credential`",
+    ),
+    known(
+        "keystone_authtoken",
+        "application_credential_secret",
+        Part("keystone.secret_file"),
+        "put it into `/etc/allot/keystone.password`, if an application credential is used to log in",
+    ),
+    known(
+        "keystone_authtoken",
+        "service_type",
+        Fixed("reservation"),
+        "access rules of application credentials must name this type",
+    ),
     known("keystone_authtoken", "cafile", Setting("keystone.ca_file", Text), ""),
     known("keystone_authtoken", "insecure", Fixed("false"), "certificates are always verified"),
     known("keystone_authtoken", "http_connect_timeout", Setting("keystone.timeout", Seconds), ""),
@@ -323,16 +360,25 @@ pub(super) const OPTIONS: &[Known] = &[
         Setting("keystone.cache_time", Seconds),
         "-1 means no cache",
     ),
-    known("keystone_authtoken", "*", Nothing, "valid tokens are remembered in the service's memory"),
     known(
         "oslo_policy",
         "policy_file",
         Setting("policy_file", Text),
         "in YAML; rules have Blazar's names; a relative path starts at the working directory of the service",
     ),
-    known("oslo_policy", "*", Nothing, "there is one policy file"),
+    known(
+        "database",
+        "connection",
+        Part("database"),
+        "an address of PostgreSQL, without the password; MySQL and Blazar's SQLite files have no counterpart",
+    ),
+    known(
+        "database",
+        "slave_connection",
+        Nothing,
+        "`database` can name several servers; the one that accepts writes is used",
+    ),
     known("oslo_middleware", "max_request_body_size", Setting("limits.body_bytes", Number), ""),
-    known("oslo_middleware", "*", Nothing, HTTP_SERVER),
     known(
         "oslo_messaging_notifications",
         "driver",
@@ -341,7 +387,6 @@ pub(super) const OPTIONS: &[Known] = &[
     ),
     known("oslo_messaging_notifications", "transport_url", BUS_URL, "precedes the option in `[DEFAULT]`"),
     known("oslo_messaging_notifications", "topics", Bus(Publishes, "message_bus.topics", List), ""),
-    known("oslo_messaging_notifications", "*", Nothing, "a broker that doesn't respond is retried"),
     known("oslo_messaging_rabbit", "ssl", Bus(Either, "message_bus.tls", Switch), ""),
     known("oslo_messaging_rabbit", "ssl_ca_file", Bus(Either, "message_bus.ca_file", Text), ""),
     known(
@@ -356,20 +401,38 @@ pub(super) const OPTIONS: &[Known] = &[
         Bus(Publishes, "message_bus.quorum_queues", Switch),
         "",
     ),
-    known("oslo_messaging_rabbit", "*", Nothing, BUS),
-    known("oslo_messaging_amqp", "*", Nothing, BUS),
-    known("oslo_messaging_kafka", "*", Nothing, BUS),
-    known("oslo_messaging_metrics", "*", Nothing, "see `/metrics`"),
-    known("database", "*", Nothing, "leases are in a database of Allot's own: `database`"),
-    known("oslo_concurrency", "*", Nothing, "there are no such files"),
-    known("cors", "*", Nothing, "the console is served from the service's own address"),
-    known("healthcheck", "*", Nothing, "see `/healthz` and `/readyz`"),
 ];
 
 /// The option of that name, or the `*` of its section.
-pub(super) fn find(section: &str, name: &str) -> Option<&'static Known> {
-    let of_section = || OPTIONS.iter().filter(|known| known.section == section);
-    of_section().find(|known| known.name == name).or_else(|| of_section().find(|known| known.name == "*"))
+pub(super) fn find(section: &str, name: &str) -> Option<Known> {
+    named(section, name).or_else(|| named(section, "*"))
+}
+
+/// The option of exactly that name.
+pub(super) fn named(section: &str, name: &str) -> Option<Known> {
+    all().find(|known| known.section == section && known.name == name)
+}
+
+/// All options, those without a counterpart last.
+pub(super) fn all() -> impl Iterator<Item = Known> {
+    let of_group = |group: &'static Group| {
+        group.names.iter().map(move |name| known(group.section, name, Nothing, group.why))
+    };
+    OPTIONS.iter().copied().chain(GROUPS.iter().flat_map(of_group))
+}
+
+/// Whether the value must not be printed, by the name of the option.
+pub(super) fn is_secret(name: &str) -> bool {
+    const ENDS: [&str; 6] = ["password", "secret", "secret_key", "token", "connection", "transport_url"];
+    ENDS.iter().any(|end| name.ends_with(end))
+}
+
+/// Sections, options and descriptions for the table of all options. Options of the libraries without a
+/// counterpart share a row by the reason.
+#[cfg(test)]
+pub(super) fn rows() -> impl Iterator<Item = (&'static str, Vec<&'static str>, String)> {
+    let rows = OPTIONS.iter().map(|known| (known.section, vec![known.name], said(known)));
+    rows.chain(GROUPS.iter().map(|group| (group.section, group.names.to_vec(), group.why.to_owned())))
 }
 
 /// Description of an option's translation, for the table and for comments in the settings file.

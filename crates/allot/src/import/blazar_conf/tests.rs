@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::*;
 use crate::config::{ConfigError, Configuration, merge};
-use crate::import::options::OPTIONS;
 
 fn settings(text: &str) -> BTreeMap<&'static str, String> {
     let translation = translate(text);
@@ -208,11 +207,11 @@ fn what_cannot_be_is_unusual_and_stops_nothing_else() {
         ("[DEFAULT]\nport = 99999", "line 2, [DEFAULT]port: not taken over: it isn't a port"),
         (
             "[DEFAULT]\nos_region_name = ${where}",
-            "line 2, [DEFAULT]os_region_name: not taken over: it refers to another",
+            "line 2, [DEFAULT]os_region_name: not taken over: it refers to $where, which isn't an option that",
         ),
         (
             "[DEFAULT]\nos_auth_host = ${where}",
-            "line 2, [DEFAULT]os_auth_host: not taken over: it refers to another",
+            "line 2, [DEFAULT]os_auth_host: not taken over: it refers to $where, which isn't an option that",
         ),
         (
             "[nova]\nendpoint_type = any",
@@ -258,7 +257,8 @@ fn limits_that_are_not_taken_over_keep_the_service_from_starting() {
 #[test]
 fn files_in_the_shape_of_known_sites_are_taken_over_as_far_as_can_be() {
     let chameleon = include_str!("../fixtures/chameleon.conf");
-    let cases: [(&str, &[&str], &[&str]); 4] = [
+    let stein = include_str!("../fixtures/stein.conf");
+    let cases: [(&str, &[&str], &[&str]); 6] = [
         (
             chameleon,
             &[
@@ -277,6 +277,32 @@ fn files_in_the_shape_of_known_sites_are_taken_over_as_far_as_can_be() {
                 "[enforcement]max_lease_duration: not taken over: 8 days isn't a whole",
             ],
         ),
+        (stein, &[], &[]),
+        (
+            include_str!("../fixtures/odd.conf"),
+            &[
+                "line 5, [DEFAULT]debug: not taken over: line 6 sets it again",
+                "[DEFAULT]cleaning-time: no option of Blazar's; did you mean cleaning_time?",
+                "[DEFAULT]os_region_name: not taken over: it refers to $site, which isn't an option",
+                "[DEFAULT]site: no option",
+                "no option: this indented line",
+                "no option: a section is written as [name]",
+                "no option: an option stands before any [section]",
+                "[nova]aggregate_freepool_name: not taken over: it refers to $az_prefix,",
+                "[DEFAULT]os_admin_project_name: not taken over: it refers to $az_prefix,",
+                "[oslo_messaging_rabbit]ssl: not taken over: write true or false",
+                "[oslo_messaging_rabbit]brand_new_option: no option",
+                "[oslo_middleware]max_request_body_size: not taken over: invalid as limits.body_bytes",
+                "[oslo_policy]policy_dirs: not taken over: line",
+                "[physical:hots]before_end: no option of Blazar's; did you mean [physical:host]before_end?",
+                "no option: an option has no name",
+                "no option: an option is written as name = value",
+            ],
+            &[
+                "[enforcement]enabled_filters: not taken over: ExternalServiceFilter; no URL",
+                "[enforcement]external_service_base_endpoint: not taken over: it has a password,",
+            ],
+        ),
     ];
     for (text, unusual, unresolved) in cases {
         let translation = translate(text);
@@ -287,7 +313,24 @@ fn files_in_the_shape_of_known_sites_are_taken_over_as_far_as_can_be() {
         }
         assert_eq!(started(text).is_ok(), unresolved.is_empty());
         let printed = translation.toml();
-        assert!(!printed.contains("secret-"), "{printed}");
+        assert!(!printed.contains("secret-") && !printed.contains("base/x"), "{printed}");
+    }
+    let of_stein = settings(stein);
+    for (key, value) in [
+        ("openstack.username", "blazar"),
+        ("openstack.project", "services"),
+        ("openstack.free_pool", "free"),
+        ("keystone.auth_url", "https://keystone.example.org:35357"),
+        ("keystone.username", "token"),
+        ("keystone.project", "service"),
+        ("keystone.secret_file", "/etc/allot/keystone.password"),
+        ("message_bus.url_file", "/etc/allot/message-bus.url"),
+        ("message_bus.topics", "[\"notifications\", \"billing\"]"),
+        ("message_bus.tls", "true"),
+        ("limits.body_bytes", "200000"),
+        ("policy_file", "/etc/blazar/policy.yaml"),
+    ] {
+        assert_eq!(of_stein.get(key).map(String::as_str), Some(value), "{key}");
     }
     let settings = settings(chameleon);
     for (key, value) in [
@@ -308,7 +351,7 @@ fn files_in_the_shape_of_known_sites_are_taken_over_as_far_as_can_be() {
 
 #[test]
 fn options_that_become_settings_become_ones_that_there_are() {
-    for known in OPTIONS {
+    for known in options::all() {
         let (Becomes::Setting(key, _)
         | Becomes::Filter(key, ..)
         | Becomes::Bus(_, key, _)
@@ -320,4 +363,158 @@ fn options_that_become_settings_become_ones_that_there_are() {
         };
         assert!(TABLE.iter().any(|setting| setting.key == key), "{key}");
     }
+}
+
+#[test]
+fn an_old_name_counts_unless_todays_name_is_there() {
+    let text = "[DEFAULT]\nnotification_topics = a\n[rpc_notifier2]\ntopics = b\n\
+                [keystone_authtoken]\nuser-name = ann\nusername = ben\n";
+    let translation = translate(text);
+    assert_eq!(
+        told(&translation.renamed),
+        [
+            "line 2, [DEFAULT]notification_topics: old name of [oslo_messaging_notifications]topics",
+            "line 4, [rpc_notifier2]topics: old name of [oslo_messaging_notifications]topics",
+            "line 6, [keystone_authtoken]user-name: old name of [keystone_authtoken]username",
+        ]
+    );
+    assert_eq!(
+        told(&translation.unusual),
+        [
+            "line 2, [oslo_messaging_notifications]topics: not taken over: line 4 sets it again",
+            "line 6, [keystone_authtoken]username: not taken over: line 7 has it under today's name",
+        ]
+    );
+    assert_eq!(settings(text)["keystone.username"], "ben");
+    assert!(translation.toml().contains("\n# From other names and sections:\n# line 2, "));
+}
+
+#[test]
+fn an_old_name_leads_to_an_option_that_there_is() {
+    for known in options::all() {
+        let renamed = options::today(known.section, known.name);
+        assert!(renamed.is_none(), "{} is an old name and a known option", known.name);
+    }
+    for (section, name) in options::todays_names() {
+        assert!(options::find(section, name).is_some(), "[{section}]{name}");
+    }
+}
+
+#[test]
+fn the_address_of_postgresql_is_taken_over_without_its_password_and_others_are_explained() {
+    let of = |address: &str| translate(&format!("[database]\nconnection = {address}\n"));
+    for (address, wanted) in [
+        ("postgresql+psycopg2://u:hush@h1:5433/b?client_encoding=utf8", "postgres://u@h1:5433/b"),
+        ("postgresql://u:hu@sh/x@h1/b?sslmode=verify-full&x=1", "postgres://u@h1/b?sslmode=verify-full"),
+        ("postgres://h1/b", "postgres://h1/b"),
+    ] {
+        let printed = of(address).toml();
+        assert!(printed.contains(&format!("\ndatabase = \"{wanted}\"\n")), "{printed}");
+        assert!(!printed.contains("hush") && !printed.contains("hu@"), "{printed}");
+    }
+    for (address, reason) in [
+        ("mysql+pymysql://u:hush@h/b", "MySQL has no counterpart"),
+        ("sqlite:////var/lib/blazar/hush.db", "Blazar's file has another format"),
+        ("postgresql://u:hush$x@h/b", "it refers to other options"),
+        ("postgresql:///hush", "its address names no host"),
+        ("hush", "it isn't an address"),
+    ] {
+        let translation = of(address);
+        let printed = translation.toml();
+        assert!(
+            printed.contains(&format!("\n# [database]connection, line 2: {reason}. Without")),
+            "{printed}"
+        );
+        assert!(printed.contains("\n# database = \"sqlite:///var/lib/allot/allot.db\"\n"), "{printed}");
+        assert!(!printed.contains("hush") && translation.notes.len() == 1, "{printed}");
+    }
+    assert!(!translate("").toml().contains("allot.db"), "nothing is said if the option is missing");
+}
+
+#[test]
+fn an_application_credential_is_taken_over_or_named_with_the_reason() {
+    let text = "[keystone_authtoken]\nauth_type = v3applicationcredential\nauth_url = https://k:5000\n\
+                application_credential_id = 0123\napplication_credential_secret = hush\n\
+                username = ann\nproject_name = p\n";
+    let read = settings(text);
+    assert_eq!(read["keystone.application_credential"], "0123");
+    assert!(!read.contains_key("keystone.username") && !read.contains_key("keystone.project"), "{read:?}");
+    let printed = translate(text).toml();
+    assert!(
+        printed.contains("# put [keystone_authtoken]application_credential_secret, line 5 into"),
+        "{printed}"
+    );
+    assert!(printed.contains("username: not taken over: the application credential has"), "{printed}");
+    assert!(!printed.contains("hush"), "{printed}");
+    configuration(text);
+    let moved = text.replace("[keystone_authtoken]", "[keystone_authtoken]\nauth_section = other\n[other]");
+    assert_eq!(settings(&moved)["keystone.application_credential"], "0123");
+    for (from, to, wanted) in [
+        ("application_credential_id = 0123", "application_credential_name = n", "no identifier of the app"),
+        ("= v3applicationcredential", "= v3oidcpassword", "v3oidcpassword isn't supported"),
+    ] {
+        let text = text.replace(from, to);
+        let translation = translate(&text);
+        let unusual = told(&translation.unusual);
+        assert!(matches!(unusual.as_slice(), [one] if one.contains(wanted)), "{unusual:?}");
+        configuration(&text);
+    }
+}
+
+#[test]
+fn references_to_other_options_are_replaced_and_others_named() {
+    let with = |value: &str| {
+        format!(
+            "[DEFAULT]\nos_auth_host = k\nos_admin_password = hush\nos_region_name = {value}\nlog_dir = $log_file\n\
+             log_file = $log_dir\n[nova]\nendpoint_type = public\nimage_prefix = a-$os_auth_host\n"
+        )
+    };
+    for (value, wanted) in [
+        ("$os_auth_host-${os_auth_host}x", "k-kx"),
+        ("$$a \\$b $1 $", "$a $b $1 $"),
+        ("$nova.image_prefix", "a-k"),
+        ("${nova.endpoint_type}-${DEFAULT.os_auth_host}", "public-k"),
+        ("$$$os_auth_host", "$k"),
+        ("${os_auth_host", "${os_auth_host"),
+    ] {
+        assert_eq!(settings(&with(value)).get("region").map(String::as_str), Some(wanted), "{value}");
+    }
+    let many = "$os_auth_host".repeat(33);
+    for (value, wanted) in [
+        ("$nope", "it refers to $nope, which isn't an option that the file sets"),
+        ("$os_auth_host.", "it refers to $os_auth_host., which isn't"),
+        ("$os_admin_password", "it refers to $os_admin_password, which is secret"),
+        ("$log_dir", "it refers to too many"),
+        (many.as_str(), "it refers to too many"),
+    ] {
+        let translation = translate(&with(value));
+        let unusual = told(&translation.unusual);
+        assert!(matches!(unusual.as_slice(), [one] if one.contains(wanted)), "{value}: {unusual:?}");
+        assert!(!translation.toml().contains("hush"), "{value}");
+    }
+}
+
+#[test]
+fn a_misspelled_option_is_reported_with_the_one_that_was_meant() {
+    for (text, wanted) in [
+        ("[DEFAULT]\nCLEANING_TIME = 1", "did you mean cleaning_time?"),
+        ("[keystone_authtoken]\nusernam = a", "did you mean username?"),
+        ("[oslo_messaging_rabbit]\namqp_durable_queue = 1", "did you mean amqp_durable_queues?"),
+        ("[DEFAULT]\nmax_lease_duration = 1", "did you mean [enforcement]max_lease_duration?"),
+        ("[default]\nos_region_name = 1", "did you mean [DEFAULT]os_region_name?"),
+        ("[enforcment]\nenabled_filter = 1", "did you mean [enforcement]enabled_filters?"),
+    ] {
+        let unusual = told(&translate(text).unusual);
+        assert!(matches!(unusual.as_slice(), [one] if one.ends_with(wanted)), "{text}: {unusual:?}");
+    }
+}
+
+#[test]
+fn a_password_in_an_address_is_not_printed() {
+    let text = "[enforcement]\nenabled_filters = ExternalServiceFilter\n\
+                external_service_base_endpoint = https://ann:hush@h/\n[keystone_authtoken]\n\
+                auth_url = https://ann:hush@k:5000\n";
+    let translation = translate(text);
+    assert!(!translation.toml().contains("hush"), "{}", translation.toml());
+    assert_eq!((translation.unresolved.len(), translation.unusual.len()), (2, 1));
 }
