@@ -9,7 +9,7 @@ use htools::io::{FAILURE, Io, SUCCESS, USAGE};
 use store::archive::{Archive, ImportError};
 use store::{Store, StoreError};
 use store_postgres::PostgresStore;
-use store_sqlite::{BackupError, Checked, SqliteStore, Staged};
+use store_sqlite::{BackupError, Checked, Copied, SqliteStore, Staged};
 use thiserror::Error;
 
 use crate::config::{self, ConfigError, DatabaseChoice};
@@ -127,10 +127,13 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
 
 async fn backup(settings: Option<(&str, &ArgMatches)>, copy: &Path) -> Result<String, DatabaseError> {
     let Some((_, settings)) = settings else { return Err(DatabaseError::NotAFile) };
-    match config::load(settings, &|name| env::var_os(name))?.database {
+    let choice = config::load(settings, &|name| env::var_os(name))?.database;
+    match &choice {
         DatabaseChoice::Sqlite(database) => {
-            store_sqlite::backup(&database, copy).await?;
-            Ok(String::new())
+            let Copied { leases, hosts, bytes } = store_sqlite::backup(database, copy).await?;
+            let kib = bytes.div_ceil(1024);
+            let counts = format!("{leases:>9} leases\n{hosts:>9} hosts\n{kib:>9} KiB\n");
+            Ok(format!("Copied from {} to {}:\n{counts}", name(&choice), copy.display()))
         }
         DatabaseChoice::Postgres(_) => Err(DatabaseError::NotAFile),
         DatabaseChoice::Memory => Err(DatabaseError::Memory),

@@ -46,9 +46,18 @@ pub enum BackupError {
     },
 }
 
+/// Content of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    pub leases: u64,
+    pub hosts: u64,
+    /// Size of the file.
+    pub bytes: u64,
+}
+
 /// Copies a database, whether a service has it open or not. The copy appears when it is complete, and only
 /// its owner can read it.
-pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
+pub async fn backup(database: &Path, copy: &Path) -> Result<Copied, BackupError> {
     if copy.symlink_metadata().is_ok() {
         return Err(BackupError::Exists(copy.to_owned()));
     }
@@ -79,10 +88,12 @@ pub async fn backup(database: &Path, copy: &Path) -> Result<(), BackupError> {
     if said != "ok" {
         return Err(BackupError::Damaged { copy: copy.to_owned(), reason: said });
     }
+    let copied = count(partial.path()).await.map_err(cannot_copy)?;
     partial.put_new().map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => BackupError::Exists(copy.to_owned()),
         _ => cannot_write(error),
-    })
+    })?;
+    Ok(copied)
 }
 
 /// Copies a database that no other process uses.
@@ -115,4 +126,14 @@ async fn check(copy: &Path) -> Result<String, sqlx::Error> {
     let said: String = sqlx::query_scalar("PRAGMA integrity_check(1)").fetch_one(&mut copy).await?;
     copy.close().await?;
     Ok(said)
+}
+
+async fn count(copy: &Path) -> Result<Copied, sqlx::Error> {
+    let options = SqliteConnectOptions::new().filename(copy).read_only(true);
+    let mut db = SqliteConnection::connect_with(&options).await?;
+    let leases: i64 = sqlx::query_scalar("SELECT count(*) FROM lease").fetch_one(&mut db).await?;
+    let hosts: i64 = sqlx::query_scalar("SELECT count(*) FROM host").fetch_one(&mut db).await?;
+    db.close().await?;
+    let bytes = copy.metadata()?.len();
+    Ok(Copied { leases: leases.unsigned_abs(), hosts: hosts.unsigned_abs(), bytes })
 }

@@ -56,7 +56,7 @@ mod usage;
 mod view;
 mod whole;
 
-pub use self::backup::{BackupError, backup};
+pub use self::backup::{BackupError, Copied, backup};
 pub use self::check::{CheckError, Checked, check};
 pub use self::file::open_to_others;
 pub use self::open_error::OpenError;

@@ -73,7 +73,9 @@ async fn a_copy_is_complete_and_leaves_nothing_beside_what_was_copied() {
     let store = SqliteStore::open(&path).await.expect("opens");
     fill(&store).await;
     let copy = directory.path().join("copy.db");
-    backup(&path, &copy).await.expect("copied, while it is open");
+    let copied = backup(&path, &copy).await.expect("copied, while it is open");
+    let bytes = fs::metadata(&copy).expect("there").len();
+    assert_eq!((copied.leases, copied.bytes), (1, bytes));
     assert_eq!(leases_alone(&copy).await, 1);
     store.close().await.expect("closes");
     drop(store);

@@ -256,6 +256,8 @@ fn a_backup_that_was_made_of_a_running_service_is_a_database_to_go_on_with() {
     let backup = || run(command().args(["database", "backup", "--database", &database]).arg(&copy));
     let made = backup();
     assert_eq!((made.status, made.err.as_str()), (0, ""));
+    let told = format!("Copied from {database} to {}:\n        1 leases\n        2 hosts\n", copy.display());
+    assert!(made.out.starts_with(&told) && made.out.ends_with(" KiB\n"), "{}", made.out);
     service.says("lease create later --hosts 1 --for 1d --wait");
     // An existing copy isn't overwritten, and a missing database isn't copied.
     let again = backup();

@@ -59,17 +59,20 @@ impl File {
         (file, renamed)
     }
 
-    fn insert(&mut self, mut given: Given, renamed: &mut Renamed) {
+    fn insert(&mut self, given: Given, renamed: &mut Renamed) {
         let key = (given.section.clone(), given.name.clone());
-        if let Some(earlier) = self.0.remove(&key) {
-            if MULTIPLE == (key.0.as_str(), key.1.as_str()) {
-                given.value = format!("{},{}", earlier.value, given.value);
-            } else {
-                let why = format!("not taken over: line {} sets it again", given.line);
-                renamed.ignored.push(note(&earlier, why));
+        match self.0.get_mut(&key) {
+            Some(earlier) if MULTIPLE == (key.0.as_str(), key.1.as_str()) => {
+                earlier.value.push(',');
+                earlier.value.push_str(&given.value);
             }
+            Some(earlier) => {
+                let why = format!("not taken over: line {} sets it again", given.line);
+                renamed.ignored.push(note(earlier, why));
+                *earlier = given;
+            }
+            None => _ = self.0.insert(key, given),
         }
-        self.0.insert(key, given);
     }
 
     /// Moves the options of the login to its usual section, if the file has them in another one.
