@@ -71,7 +71,7 @@ pub use auth::{
     UsersFileError, hash_password, hash_token,
 };
 pub use background::{hear_the_cloud, push_notifications};
-pub use check::{mistakes, warnings};
+pub use check::{mistakes, try_brokers, warnings};
 pub use config::{
     AuthConfig, AuthMethod, Config, ExecConfig, ExternalServiceConfig, KeystoneConfig, Limits,
     MessageBusConfig, PlacementConfig, RateLimit, ShortageStatus, TlsConfig, TokenValidation, WebhookConfig,

@@ -41,8 +41,6 @@ impl fmt::Display for Origin {
 /// Reason that there is no configuration.
 #[derive(Debug, Error)]
 pub(crate) enum ConfigError {
-    #[error("cannot read the configuration {path}: {error}")]
-    Unreadable { path: PathBuf, error: std::io::Error },
     /// At least one mistake. Each is on lines of its own.
     #[error("{}", lines(.0))]
     Mistakes(Vec<Mistake>),
@@ -51,6 +49,8 @@ pub(crate) enum ConfigError {
 /// A mistake in the configuration.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum Mistake {
+    #[error("cannot read the configuration {path}: {error}")]
+    Unreadable { path: PathBuf, error: String },
     #[error("{path}, line {line}: {reason}")]
     Syntax { path: PathBuf, line: usize, reason: String },
     #[error("{path}, line {line}: there is no setting {key}{}", meant(*.nearest))]
@@ -70,7 +70,7 @@ impl Mistake {
         let overlaps = |key: &str| is_within(key, name) || is_within(name, key);
         match self {
             // No values are read from such a file.
-            Self::Syntax { .. } => true,
+            Self::Unreadable { .. } | Self::Syntax { .. } => true,
             Self::Unknown { nearest, .. } => nearest.is_some_and(overlaps),
             Self::Kind { key, .. } => overlaps(key),
             Self::Value { key, .. } | Self::NotText { key, .. } => overlaps(key),

@@ -106,14 +106,14 @@ pub(crate) fn load(
     matches: &ArgMatches,
     environment: &dyn Fn(&str) -> Option<std::ffi::OsString>,
 ) -> Result<Configuration, ConfigError> {
-    Configuration::of(&values(matches, environment)?)
+    Configuration::of(&values(matches, environment))
 }
 
-/// Like [`load`], but returns values as text.
+/// Like [`load`], but returns values as text. A file that can't be read is a mistake among others.
 pub(crate) fn values(
     matches: &ArgMatches,
     environment: &dyn Fn(&str) -> Option<std::ffi::OsString>,
-) -> Result<Values, ConfigError> {
+) -> Values {
     let given: BTreeMap<&'static str, String> = TABLE
         .iter()
         .filter_map(|setting| {
@@ -126,12 +126,12 @@ pub(crate) fn values(
         Some(path) => Some(PathBuf::from(path)),
         None => environment("ALLOT_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from),
     };
-    let text = match &path {
-        Some(path) => std::fs::read_to_string(path)
-            .map_err(|error| ConfigError::Unreadable { path: path.clone(), error })?,
-        None => String::new(),
-    };
-    Ok(merge(&given, environment, path.as_deref().unwrap_or(Path::new("")), &text))
+    let text = path.as_ref().map_or_else(|| Ok(String::new()), std::fs::read_to_string);
+    let path = path.unwrap_or_default();
+    let mut values = merge(&given, environment, &path, text.as_deref().unwrap_or_default());
+    let unreadable = text.err().map(|error| Mistake::Unreadable { path, error: error.to_string() });
+    values.mistakes.extend(unreadable);
+    values
 }
 
 impl Configuration {

@@ -380,6 +380,7 @@ fn quotas_are_missing(configuration: &Configuration) -> bool {
 /// Sets the chosen methods of authentication, and the files that they need.
 pub(super) fn methods(config: &mut AuthConfig, configuration: &Configuration) -> Result<(), AssemblyError> {
     config.methods.clear();
+    let mut mistakes = Vec::new();
     for choice in &configuration.auth {
         let (method, file) = match choice {
             AuthChoice::None => (AuthMethod::None, None),
@@ -391,15 +392,17 @@ pub(super) fn methods(config: &mut AuthConfig, configuration: &Configuration) ->
             }
         };
         if let Some((place, path)) = file {
-            if place.as_ref().is_some_and(|other| other != path) {
-                let reason = "auth: basic and local-keystone must have the same file";
-                return Err(AssemblyError::Settings(vec![reason.to_owned()]));
+            if *place.get_or_insert_with(|| path.clone()) != *path {
+                let reason = match method {
+                    AuthMethod::Tokens => "auth: tokens can have one file",
+                    _ => "auth: basic and local-keystone must have the same file",
+                };
+                mistakes.push(reason.to_owned());
             }
-            *place = Some(path.clone());
         }
         config.methods.push(method);
     }
-    Ok(())
+    AssemblyError::check(mistakes)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use fleet::Inventory as _;
 use fleet::hooks::{HooksConfig, HooksError, Moment, PowerConfig};
 use fleet::simulated::SimulatedFleet;
 use leases::text::lines;
-use openstack::{Cloud, ErrorKind, Session};
+use openstack::{Cloud, ErrorKind, Login, Session};
 use serde::de::DeserializeOwned;
 use server::ExternalService;
 use store_postgres::{OpenError, PostgresStore};
@@ -19,19 +19,11 @@ use super::hooks_file::HooksFile;
 use super::{files, keystone, listeners};
 use crate::config::{Configuration, DatabaseChoice, FleetChoice, Mistake, Values};
 
-/// Settings that a login at a cloud depends on, without the section of the cloud.
-const LOGIN: [&str; 10] = [
-    "auth_url",
-    "username",
-    "user_domain",
-    "project",
-    "project_domain",
-    "application_credential",
-    "secret_file",
-    "ca_file",
-    "timeout",
-    "interface",
-];
+/// Settings that say where and as whom the service logs in to a cloud, without the section of the cloud.
+const LOGIN: [&str; 5] = ["auth_url", "username", "application_credential", "secret_file", "ca_file"];
+
+/// Further settings that a login depends on.
+const LOGIN_DETAILS: [&str; 5] = ["user_domain", "project", "project_domain", "timeout", "interface"];
 
 /// Findings of a check.
 pub(super) struct Report {
@@ -41,7 +33,7 @@ pub(super) struct Report {
 }
 
 /// Finds mistakes in the settings, in the files that they name, and in access to the database and the cloud,
-/// which are only read. A check is skipped only if it depends on a setting that a mistake leaves unknown. The
+/// which are only read, and to the message bus, where it only logs in. A check is skipped only if it depends on a setting that a mistake leaves unknown. The
 /// address to listen on isn't tried, since the service may be running.
 pub(super) async fn report(values: &Values) -> Report {
     let (configuration, wrong) = Configuration::read(values);
@@ -51,6 +43,7 @@ pub(super) async fn report(values: &Values) -> Report {
     found.of_fleet(&configuration).await;
     found.of_database(&configuration.database).await;
     found.of_keystone(&configuration).await;
+    found.of_message_bus(&configuration).await;
     let of_start = files::warnings(&configuration, values, |settings| found.knows(settings));
     let Mistakes { found: mistakes, mut warnings, .. } = found;
     warnings.extend(of_start);
@@ -87,9 +80,13 @@ impl Mistakes<'_> {
         !settings.iter().any(|setting| self.wrong.iter().any(|mistake| mistake.affects(setting)))
     }
 
-    fn knows_login(&self, section: &str) -> bool {
-        let known = LOGIN.iter().all(|name| self.knows(&[format!("{section}.{name}").as_str()]));
-        known && self.knows(&["region"])
+    fn knows_of(&self, section: &str, names: &[&str]) -> bool {
+        names.iter().all(|name| self.knows(&[format!("{section}.{name}").as_str()]))
+    }
+
+    /// Whether the settings of a login are known, apart from those in [`LOGIN`].
+    fn knows_details(&self, section: &str) -> bool {
+        self.knows_of(section, &LOGIN_DETAILS) && self.knows(&["region"])
     }
 
     /// Checks certificates, the files of users, tokens and rules, the receivers of notifications, and the
@@ -106,7 +103,9 @@ impl Mistakes<'_> {
         if self.knows(&["auth"]) {
             self.note(methods(&mut config.auth, configuration));
         }
-        config.webhook = self.note(listeners::webhook(configuration)).flatten();
+        // Without the secret, the address can still be checked.
+        let webhook = self.note(listeners::webhook(configuration));
+        config.webhook = webhook.unwrap_or_else(|| Some(configuration.webhook.clone()));
         config.exec = listeners::exec(configuration);
         if self.knows(&["message_bus"]) {
             config.message_bus = self.note(listeners::message_bus(configuration)).flatten().map(Box::new);
@@ -114,7 +113,10 @@ impl Mistakes<'_> {
         self.add(&lines(&server::mistakes(&config)));
         self.warnings = server::warnings(&config);
         if self.knows(&["enforcement.url"]) {
-            let asked = self.note(listeners::external_service(configuration)).flatten();
+            let service = &configuration.external_service;
+            let asked = self.note(listeners::external_service(configuration));
+            let asked = asked.unwrap_or_else(|| Some(service.clone()));
+            let asked = asked.filter(|asked| !asked.base_endpoint.is_empty());
             self.note(asked.as_ref().map(ExternalService::new).transpose());
         }
     }
@@ -154,11 +156,14 @@ impl Mistakes<'_> {
         let fence_settings =
             ["openstack.fence", "openstack.open_pool", "openstack.lease_flavors", "preemptible"];
         let fenced = self.knows(&fence_settings) && self.note(fence(configuration)).is_some();
-        if !self.knows_login("openstack") || !self.knows(&["keystone.auth_url", "keystone.ca_file"]) {
+        if !self.knows_of("openstack", &LOGIN) || !self.knows(&["keystone.auth_url", "keystone.ca_file"]) {
             return;
         }
         let Some(login) = self.note(keystone::nova(configuration)) else { return };
-        if self.of_login("openstack", login).await
+        let of_section = configuration.openstack.login.auth_url.is_some();
+        let address = if of_section { "openstack.auth_url" } else { "keystone.auth_url" };
+        if self.knows_details("openstack")
+            && self.of_login("openstack", address, login).await
             && fenced
             && let Ok(cloud) = cloud(configuration, Arc::new(SystemClock))
             && let Err(error) = cloud.machines().await
@@ -218,15 +223,35 @@ impl Mistakes<'_> {
 
     async fn of_keystone(&mut self, configuration: &Configuration) {
         if self.knows(&["auth"])
-            && self.knows_login("keystone")
+            && self.knows_of("keystone", &LOGIN)
             && let Some(Some(config)) = self.note(keystone::of(configuration))
+            && self.knows_details("keystone")
         {
-            let _ = self.of_login("keystone", config.cloud).await;
+            let _ = self.of_login("keystone", "keystone.auth_url", config.cloud).await;
         }
     }
 
-    /// Logs in. Returns whether that worked.
-    async fn of_login(&mut self, section: &str, cloud: Cloud) -> bool {
+    /// Connects to the brokers of the message bus. While one of them works, the failures of others are warnings.
+    async fn of_message_bus(&mut self, configuration: &Configuration) {
+        if !self.knows(&["message_bus"]) {
+            return;
+        }
+        let Ok(Some(config)) = listeners::message_bus(configuration) else { return };
+        let tried = server::try_brokers(&config).await;
+        let works = tried.iter().any(Result::is_ok);
+        for reason in tried.into_iter().filter_map(Result::err) {
+            let failure = format!("message_bus.url_file: {reason}");
+            if works {
+                self.warnings.push(failure);
+            } else {
+                self.add(&failure);
+            }
+        }
+    }
+
+    /// Logs in. Returns whether that worked. `address` is the setting with Keystone's URL.
+    async fn of_login(&mut self, section: &str, address: &str, cloud: Cloud) -> bool {
+        let (url, is_user) = (cloud.identity.clone(), matches!(cloud.login, Login::Password { .. }));
         let session = match Session::new(cloud, Arc::new(RandomIds)) {
             Ok(session) => session,
             Err(error) => {
@@ -237,7 +262,11 @@ impl Mistakes<'_> {
         let Err(error) = session.own_token().await else { return true };
         match &error.kind {
             ErrorKind::Secret(reason) => self.add(&format!("{section}.secret_file: {reason}")),
-            _ => self.add(&format!("{section}: {error}")),
+            ErrorKind::LoginRefused(_) => {
+                let user = if is_user { "username" } else { "application_credential" };
+                self.add(&format!("{section}.{user}: {error}"));
+            }
+            _ => self.add(&format!("{address}: cannot log in at {url}: {error}")),
         }
         false
     }

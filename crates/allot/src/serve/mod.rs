@@ -50,10 +50,9 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     let checks = matches.get_flag("check");
     let settings: reload::Settings = Arc::new(move || config::values(&matches, &|name| env::var_os(name)));
     if checks {
-        return Ok(report_mistakes(settings(), io));
+        return Ok(report_mistakes(&settings(), io));
     }
-    let served = settings().map_err(ServeError::from).and_then(|values| serve(values, settings));
-    Ok(match served {
+    Ok(match serve(settings(), settings) {
         Ok(()) => {
             log::finish();
             SUCCESS
@@ -65,13 +64,12 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     })
 }
 
-fn report_mistakes(values: Result<Values, config::ConfigError>, io: &mut Io<'_>) -> u8 {
-    let checked = values.map_err(ServeError::from).and_then(|values| {
-        let runtime = tokio::runtime::Runtime::new()?;
-        Ok(runtime.block_on(check::report(&values)))
+fn report_mistakes(values: &Values, io: &mut Io<'_>) -> u8 {
+    let checked = tokio::runtime::Runtime::new().map(|runtime| runtime.block_on(check::report(values)));
+    let Report { mistakes, mut warnings } = checked.unwrap_or_else(|error| Report {
+        mistakes: vec![ServeError::from(error).to_string()],
+        warnings: Vec::new(),
     });
-    let Report { mistakes, mut warnings } =
-        checked.unwrap_or_else(|error| Report { mistakes: vec![error.to_string()], warnings: Vec::new() });
     warnings.extend(unknown_variables());
     for warning in warnings {
         let _ = writeln!(io.err, "Warning: {}", crate::shown::message(&warning));

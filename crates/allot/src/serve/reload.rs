@@ -6,10 +6,10 @@ use server::App;
 use tokio::signal::unix::Signal;
 
 use super::files::warn_of_modes;
-use crate::config::{ConfigError, Configuration, Values};
+use crate::config::{Configuration, Values};
 
 /// Reads the settings again, from the same sources as at the start.
-pub(crate) type Settings = Arc<dyn Fn() -> Result<Values, ConfigError> + Send + Sync>;
+pub(crate) type Settings = Arc<dyn Fn() -> Values + Send + Sync>;
 
 /// Reloads on each signal. A failure never ends the process.
 pub(crate) async fn by_signal(mut signal: Signal, app: App, started_with: Arc<Values>, settings: Settings) {
@@ -25,14 +25,11 @@ pub(crate) async fn by_signal(mut signal: Signal, app: App, started_with: Arc<Va
 
 fn reload(app: &App, started_with: &Values, settings: &Settings) {
     // Checks first that the service could start with these settings. If not, nothing is reloaded.
-    let settings = settings().and_then(|values| Configuration::of(&values).map(|read| (values, read)));
-    let (values, _) = match settings {
-        Ok(settings) => settings,
-        Err(error) => {
-            tracing::error!(%error, "reload failed, nothing changed");
-            return;
-        }
-    };
+    let values = settings();
+    if let Err(error) = Configuration::of(&values) {
+        tracing::error!(%error, "reload failed, nothing changed");
+        return;
+    }
     match app.reload() {
         Ok(server::Reloaded { users, tokens, rules, certificate }) => tracing::info!(
             users_added = users.added,

@@ -130,6 +130,52 @@ fn serve_check_names_the_setting_of_a_secret_that_cannot_be_read() {
 }
 
 #[test]
+fn serve_check_names_the_url_of_a_keystone_that_does_not_answer() {
+    let secret = file("keystone.password", "hush");
+    let settings = format!(
+        "auth = \"keystone\"\n[keystone]\nauth_url = \"http://127.0.0.1:1\"\nusername = \"allot\"\nsecret_file = \"{secret}\"\n"
+    );
+    let settings = file("allot.toml", &settings);
+    let ran = run(command().args(["serve", "--check", "--database", "memory", "--config", &settings]));
+    let mistake =
+        format!("Error: {settings}, line 3, keystone.auth_url: cannot log in at http://127.0.0.1:1/v3: ");
+    assert!(ran.err.contains(&mistake), "{mistake}: {}", ran.err);
+    assert_eq!((ran.status, mistakes(&ran)), (1, 1), "{}", ran.err);
+}
+
+#[test]
+fn serve_check_connects_to_the_message_bus() {
+    let bus = file("bus.url", "rabbit://u:hush@127.0.0.1:1,u:hush@127.0.0.1:2/");
+    let ran =
+        run(command().args(["serve", "--check", "--database", "memory", "--message-bus-url-file", &bus]));
+    for broker in ["127.0.0.1:1", "127.0.0.1:2"] {
+        assert!(ran.err.contains(&format!("Error: --message-bus-url-file: {broker} ")), "{}", ran.err);
+    }
+    assert_eq!((ran.status, mistakes(&ran)), (1, 2), "{}", ran.err);
+    assert!(!ran.err.contains("hush"), "{}", ran.err);
+}
+
+#[test]
+fn serve_check_goes_on_after_a_file_or_a_setting_that_cannot_be_read() {
+    let arguments = ["--config", "/no/allot.toml", "--limits-page", "many"];
+    let ran = run(command().args(["serve", "--check"]).args(arguments));
+    for mistake in ["cannot read the configuration /no/allot.toml: ", "--limits-page: invalid value"] {
+        assert!(ran.err.contains(&format!("Error: {mistake}")), "{mistake}: {}", ran.err);
+    }
+    assert_eq!((ran.status, mistakes(&ran)), (1, 2), "{}", ran.err);
+    let arguments = ["--fleet", "openstack", "--openstack-timeout", "soon", "--openstack-username", "allot"];
+    let ran = run(command().args(["serve", "--check", "--database", "memory"]).args(arguments));
+    for mistake in [
+        "--openstack-timeout: invalid value",
+        "--fleet: openstack needs openstack.auth_url, ",
+        "--fleet: openstack needs openstack.secret_file, ",
+    ] {
+        assert!(ran.err.contains(&format!("Error: {mistake}")), "{mistake}: {}", ran.err);
+    }
+    assert_eq!((ran.status, mistakes(&ran)), (1, 3), "{}", ran.err);
+}
+
+#[test]
 fn serve_check_skips_only_what_depends_on_a_wrong_setting() {
     let settings =
         "database = \"mysql://host\"\nauth = \"nobody\"\nlisten = \"0.0.0.0:0\"\n[tls]\nkey = \"/no/key\"\n";

@@ -50,6 +50,22 @@ impl MessageBus {
         Ok(Self { url, tls })
     }
 
+    /// Errors in the URL and in the file of certificate authorities.
+    pub fn mistakes(config: &MessageBusConfig) -> Vec<ConfigError> {
+        let url = TransportUrl::read(config.url.expose_secret(), config.tls);
+        // If the URL is wrong, it may still need TLS.
+        let authorities = config.ca_file.as_deref().filter(|_| url.as_ref().map_or(true, |url| url.tls));
+        let authorities = authorities.map(|path| connector(Some(path))).transpose();
+        let url = url.err().map(|error| wrong(URL_FILE, &error));
+        let authorities = authorities.err().map(|what| wrong("message_bus.ca_file", &what));
+        url.into_iter().chain(authorities).collect()
+    }
+
+    /// Number of brokers.
+    pub fn brokers(&self) -> usize {
+        self.url.brokers.len()
+    }
+
     /// Name of the broker for this attempt. Successive attempts use the brokers in turn.
     pub fn broker(&self, turn: usize) -> impl fmt::Display {
         self.at(turn)
