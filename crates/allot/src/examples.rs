@@ -25,7 +25,7 @@ pub(crate) fn of(path: &str) -> Vec<&'static str> {
 
 /// Commands with one to three examples each. A test parses them.
 const EXAMPLES: &[(&str, &[&str])] = &[
-    ("demo", &["allot demo", "allot demo --speed 600"]),
+    ("demo", &["allot demo", "allot demo --speed 600", "allot demo --login"]),
     (
         "lease create",
         &[

@@ -47,7 +47,8 @@ const OPTIONS: [(&str, &[&str]); 9] = [
 ];
 
 /// Options that a command lacks, and the command line to use instead.
-const INSTEAD: [(&str, &[&str], &str); 3] = [
+const INSTEAD: [(&str, &[&str], &str); 4] = [
+    ("demo", &["--user", "--password", "--project", "--token", "--auth"], "allot demo --login"),
     ("extend", &["--by", "--for", "--extend-by", "--duration"], "allot lease extend LEASE 12h"),
     ("extend", &["--end", "--to", "--until"], "allot lease update LEASE --end WHEN"),
     ("move", &["--by", "--move-by"], "allot lease update LEASE --move-by 1d"),

@@ -1,6 +1,7 @@
 //! HTTP requests to the service and their responses.
 
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -86,6 +87,18 @@ impl Connection {
     /// Base URL of the service, without `/v1`.
     pub(crate) fn url(&self) -> &str {
         &self.base
+    }
+
+    /// Whether the service accepts requests without a login, which only a service on this machine can.
+    pub(crate) async fn is_open(&self) -> bool {
+        let url = reqwest::Url::parse(&self.base).ok();
+        let Some(host) = url.as_ref().and_then(reqwest::Url::host_str) else { return false };
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        if host != "localhost" && !address.is_ok_and(|address| address.is_loopback()) {
+            return false;
+        }
+        let answer = self.send_once(self.request(Method::GET, "/v1/session")).await;
+        answer.is_ok_and(|answer| answer["session"]["authentication"] == "none")
     }
 
     /// Time of the last response, by the service's clock.

@@ -125,6 +125,14 @@ pub(crate) enum Login {
 }
 
 impl Arguments {
+    /// Whether any part of a login is given, by an option or a variable.
+    pub(crate) fn is_given(&self) -> bool {
+        let Self { token, user, password, project, keystone } = self;
+        let KeystoneArguments { os_auth_url, os_username, .. } = keystone;
+        let names = [user, project, os_auth_url, os_username];
+        token.is_some() || password.is_some() || names.iter().any(|name| name.is_some())
+    }
+
     /// Asks for the password on the terminal, if one is needed.
     pub(crate) fn ask_password(&mut self, io: &mut Io<'_>) -> Result<(), ClientError> {
         if let (None, Some(user), None, true) = (&self.token, &self.user, &self.password, may_type()) {
@@ -391,6 +399,16 @@ mod tests {
         assert!(matches!(login(&format!("--user bo --password p {ANN}")), Ok(Login::Basic { .. })));
         assert!(matches!(login("--token t --user bo"), Ok(Login::Token(_))));
         assert!(matches!(login("--os-username ann"), Ok(Login::Nobody)));
+    }
+
+    #[test]
+    fn each_part_of_a_login_counts_as_one() {
+        let is_given =
+            |words: &str| Line::parse_from(format!("allot {words}").split_whitespace()).login.is_given();
+        for words in ["--token t", "--user bo", "--password p", "--project physics", "--os-username ann"] {
+            assert!(is_given(words), "{words}");
+        }
+        assert!(!is_given("") && !is_given("--os-region-name r"));
     }
 
     #[test]

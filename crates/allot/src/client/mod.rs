@@ -68,6 +68,10 @@ use table::{Rendered, Style, Table};
 use crate::screen::screen;
 use crate::shown;
 
+/// Note about a login at a service without authentication.
+const LOGIN_IGNORED: &str =
+    "Note: your login is ignored: this service has no authentication, and every client is the administrator";
+
 /// A command line.
 #[derive(Debug, Parser)]
 #[command(name = "allot", about = "Talk to a leasing service", disable_help_subcommand = true)]
@@ -415,11 +419,15 @@ fn perform(line: Line, io: &mut Io<'_>) -> Result<(), ClientError> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = zone.clone();
+    let with_login = login.is_given();
     let outcome = runtime.block_on(async {
         let connection = Connection::open(target, Login::new(login)?, format == Format::Json).await?;
         let may_ask = ask::may_ask(no_input);
         let (stdin, out, err) = (&mut *io.stdin, &mut *io.out, &mut *io.err);
         let mut session = Session { connection, zone, style, may_ask, stdin, out, err };
+        if with_login && session.connection.is_open().await {
+            session.note(LOGIN_IGNORED);
+        }
         match line.command {
             Command::Lease(command) => lease::run(command, &mut session).await,
             Command::Host(command) => host::run(command, &mut session).await,

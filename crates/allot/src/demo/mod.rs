@@ -7,9 +7,10 @@
 mod history;
 mod scenario;
 
-use std::io;
+use std::collections::BTreeSet;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ use fleet::StateError;
 use fleet::simulated::{BackgroundLoad, Layout, SimulatedFleet, Timing};
 use htools::io::{FAILURE, Io, SUCCESS};
 use jiff::SignedDuration;
+use secrecy::SecretString;
+use server::UsersFile;
 use service::{OpenError, Parts, Service, ServiceError, Settings};
 use store::StoreError;
 use store_sqlite::SqliteStore;
@@ -57,6 +60,9 @@ struct Arguments {
     /// Directory for the database; without it, the database is removed at the end. An existing one is used
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
+    /// Require a login, as admin or as a member of a project; without it, every client is the administrator
+    #[arg(long)]
+    login: bool,
     /// Log level: error, warn, info, debug or trace, or by module
     #[arg(long, value_name = "LEVEL", default_value = "warn")]
     log_level: String,
@@ -111,6 +117,9 @@ fn show(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), DemoError> {
     let place = Place::new(arguments.directory.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
+        if arguments.login {
+            write_users(&place.path.join(USERS))?;
+        }
         let configuration = configuration(arguments, &place.path)?;
         let layout = Layout::varied(RACKS, HOSTS_PER_RACK);
         let new = place.path.join(DATABASE).symlink_metadata().is_err();
@@ -133,6 +142,33 @@ fn show(arguments: &Arguments, io: &mut Io<'_>) -> Result<(), DemoError> {
 }
 
 const DATABASE: &str = "allot.db";
+/// File of users, if the demo requires a login.
+const USERS: &str = "users.toml";
+const ADMINISTRATOR: &str = "admin";
+/// Password of all users.
+const PASSWORD: &str = "demo";
+
+/// Projects of the scenario, each with its user.
+fn members() -> BTreeSet<(&'static str, &'static str)> {
+    scenario::BOOKINGS.iter().map(|booking| (booking.project, booking.user)).collect()
+}
+
+/// Writes the users' file: the administrator, and a member of each project.
+fn write_users(path: &Path) -> Result<(), DemoError> {
+    let wrong = |error: &dyn std::error::Error| DemoError::Scenario(error.to_string());
+    let hash = server::hash_password(&SecretString::from(PASSWORD), &RandomIds);
+    let hash = hash.map_err(|error| wrong(&error))?;
+    let mut users = UsersFile::parse(path, String::new()).map_err(|error| wrong(&error))?;
+    let members = members().into_iter().map(|(project, user)| (user, project, "member"));
+    for (user, project, role) in [(ADMINISTRATOR, ADMINISTRATOR, "admin")].into_iter().chain(members) {
+        let roles = [(project.to_owned(), vec![role.to_owned()])];
+        users = users.add(user, &hash, &roles).map_err(|error| wrong(&error))?;
+    }
+    let failed = |error| DemoError::Directory { path: path.to_owned(), error };
+    let mut private = std::fs::OpenOptions::new();
+    let mut file = private.write(true).create(true).truncate(true).mode(0o600).open(path).map_err(failed)?;
+    file.write_all(users.text().as_bytes()).map_err(failed)
+}
 
 /// Directory of the database.
 struct Place {
@@ -164,17 +200,19 @@ fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuratio
         let seconds = usual.as_secs().max(real_seconds * i64::from(arguments.speed));
         format!("{seconds}s")
     };
-    let database = directory.join(DATABASE);
-    let database = database.to_str().ok_or_else(|| DemoError::Directory {
-        path: directory.to_owned(),
-        error: io::Error::new(io::ErrorKind::InvalidFilename, "its name is not UTF-8"),
-    })?;
-    let settings = [
+    let file = |name: &str| {
+        let path = directory.join(name);
+        path.to_str().map(str::to_owned).ok_or_else(|| DemoError::Directory {
+            path: directory.to_owned(),
+            error: io::Error::new(io::ErrorKind::InvalidFilename, "its name is not UTF-8"),
+        })
+    };
+    let mut settings = vec![
         ("limits.observe_interval", at_least(standard.observe_interval, 1)),
         ("limits.unknown_after", at_least(standard.unknown_after, 20)),
         ("limits.step_time", at_least(standard.step_time, 10)),
         ("listen", arguments.listen.to_string()),
-        ("database", format!("sqlite://{database}")),
+        ("database", format!("sqlite://{}", file(DATABASE)?)),
         ("simulated.seed", SEED.to_string()),
         ("preemptible.enabled", true.to_string()),
         ("energy.enabled", true.to_string()),
@@ -184,6 +222,10 @@ fn configuration(arguments: &Arguments, directory: &Path) -> Result<Configuratio
         ("usage.price_gib_hour", "0.004".to_owned()),
         ("usage.price_address_hour", "0.005".to_owned()),
     ];
+    if arguments.login {
+        settings.push(("auth", format!("basic:{}", file(USERS)?)));
+        settings.push(("quota.leases", "50".to_owned()));
+    }
     Ok(Configuration::given(settings).map_err(ServeError::from)?)
 }
 
@@ -258,30 +300,50 @@ fn require_no_remains(directory: &Path) -> Result<(), DemoError> {
 fn greeting(url: &str, arguments: &Arguments, place: &Place, program: &str) -> String {
     let at = if url == "http://127.0.0.1:1234" { String::new() } else { format!(" --url {url}") };
     let kept = if place.temporary.is_some() { "removed at the end" } else { "kept" };
+    let members = members();
+    let member = members.first().map_or(ADMINISTRATOR, |&(_, user)| user);
+    let (clients, users, login, auth, energy) = if arguments.login {
+        let logins: Vec<String> =
+            members.iter().map(|(project, user)| format!("{user} ({project})")).collect();
+        (
+            "clients log in",
+            format!("\n  users       {ADMINISTRATOR}, {}; each with password {PASSWORD}", logins.join(", ")),
+            format!("\n  export ALLOT_USER={member} ALLOT_PASSWORD={PASSWORD}"),
+            format!("http_basic --os-username {member} --os-password {PASSWORD}"),
+            String::new(),
+        )
+    } else {
+        (
+            "on this machine, every client is the administrator; --login adds members",
+            String::new(),
+            String::new(),
+            "none".to_owned(),
+            format!("\n  {program} energy plan{at}"),
+        )
+    };
     format!(
         "
 A leasing service with {hosts} simulated hosts in {RACKS} racks. Its clock runs {speed} times as fast as yours.
 
   console     {url}/  (in a browser)
-  API         {url}/v1  (on this machine, every client is the administrator)
+  API         {url}/v1  ({clients}){users}
   described   {url}/openapi.json
   metrics     {url}/metrics
   database    {database} ({kept})
 
 In another terminal, try:
-
+{login}
   {program} calendar{at} --from -1d --to +3d --by rack
   {program} lease create{at} mine --hosts 2-3 --where 'rack=r1 or gpu=a100' --for 2h --wait
   {program} instance list{at}
   {program} preemptible list{at}
   {program} usage{at} --from -3d --by project
-  {program} usage billing{at} --from -3d
-  {program} energy plan{at}
+  {program} usage billing{at} --from -3d{energy}
   {program} events{at} --last 10 --follow
 
 or OpenStack's client, which needs python-blazarclient:
 
-  openstack --os-auth-type none --os-endpoint {url}/v1 reservation lease list
+  openstack --os-auth-type {auth} --os-endpoint {url}/v1 reservation lease list
 
 Ctrl-C ends it.
 ",
@@ -293,7 +355,10 @@ Ctrl-C ends it.
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::config::AuthChoice;
 
     #[test]
     fn the_settings_of_the_demonstration_are_those_of_the_service() {
@@ -303,6 +368,30 @@ mod tests {
         assert_eq!(configuration.service.step_time, SignedDuration::from_secs(3000));
         let chosen = configuration.server.settings.iter().filter(|setting| setting.source == "flag").count();
         assert_eq!(chosen, 13, "each of them has a key of the table");
+    }
+
+    #[test]
+    fn a_demo_with_a_login_has_an_administrator_and_members_who_are_told_how_to_log_in() {
+        let line = Line::try_parse_from(["demo", "--login"]).expect("a command line");
+        let place = Place::new(None).expect("a directory");
+        write_users(&place.path.join(USERS)).expect("written");
+        write_users(&place.path.join(USERS)).expect("written again");
+        let settings = configuration(&line.arguments, &place.path).expect("settings");
+        assert_eq!(settings.auth, [AuthChoice::Basic(place.path.join(USERS))]);
+        let text = std::fs::read_to_string(place.path.join(USERS)).expect("a file");
+        let users = UsersFile::parse(&place.path.join(USERS), text).expect("users");
+        let found: Vec<_> = users.users().map(|(name, projects, _)| (name, projects.clone())).collect();
+        let has = |user: &str, project: &str, role: &str| {
+            let roles = BTreeMap::from([(project.to_owned(), vec![role.to_owned()])]);
+            found.iter().any(|(name, projects)| *name == user && *projects == roles)
+        };
+        assert!(has("admin", "admin", "admin") && has("ann", "physics", "member"), "{found:?}");
+        assert_eq!(found.len(), 6);
+        let greeting = greeting("http://127.0.0.1:1234", &line.arguments, &place, "allot");
+        for wanted in ["ann (physics)", "export ALLOT_USER=", "each with password demo"] {
+            assert!(greeting.contains(wanted), "{greeting}");
+        }
+        assert!(!greeting.contains("energy plan"), "members may not see it:\n{greeting}");
     }
 
     #[test]

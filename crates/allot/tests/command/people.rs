@@ -52,6 +52,14 @@ fn wrong_and_missing_credentials_are_told_apart() {
 }
 
 #[test]
+fn a_login_that_the_service_ignores_is_noted() {
+    let service = Running::start("memory", &[]);
+    let ran = by("ann", "lease list", &service);
+    assert!(ran.status == 0 && ran.err.starts_with("Note: your login is ignored: "), "{}", ran.err);
+    assert!(!service.allot("lease list").err.contains("Note"));
+}
+
+#[test]
 fn a_password_is_asked_for_on_a_terminal() {
     let service = service();
     let line = format!("whoami --user ann --url {}", service.url);
