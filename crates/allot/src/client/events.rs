@@ -197,7 +197,8 @@ pub(super) fn table(page: &[Value], follow: bool) -> Result<Table, ClientError> 
         word("PROJECT").hide(1),
         word("STATUS").hide(4),
         prose("NOTE").hide(2),
-    ]);
+    ])
+    .paged();
     let least = |width: usize| if follow { width } else { 0 };
     for notification in page {
         let Event { number, at, kind, name, project, status, keep } = Event::read(notification)?;

@@ -1,5 +1,6 @@
-//! Tables. On a narrow terminal, columns of prose are wrapped between words, then whole columns are hidden in
-//! the order that the table declares. Words are never broken, since people copy names and identifiers.
+//! Tables. On a narrow terminal, columns of prose and dates are wrapped between words. Then columns with the same
+//! value in all rows become a line above the table, and other columns are hidden in the order that the table
+//! declares. Words are never broken, since people copy names and identifiers.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -34,6 +35,8 @@ pub(crate) enum Format {
 
 /// Minimum width of a prose column, unless its content is narrower.
 const LEAST_PROSE: usize = 12;
+/// Minimum width of a column of dates: that of `2030-01-02`.
+const DAY: usize = 10;
 /// Minimum length of a shortened identifier. It is longer if two in a column would look the same.
 const SHORT_ID: usize = 8;
 
@@ -144,6 +147,8 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     /// Note to show instead of an empty table.
     none: Option<&'static str>,
+    /// Whether other tables continue this one, so that its columns must not depend on its rows.
+    paged: bool,
 }
 
 /// A table as text, with its notes.
@@ -155,12 +160,17 @@ pub(crate) struct Rendered {
 
 impl Table {
     pub(crate) fn new(columns: impl Into<Vec<Column>>) -> Self {
-        Self { columns: columns.into(), rows: Vec::new(), none: None }
+        Self { columns: columns.into(), rows: Vec::new(), none: None, paged: false }
     }
 
     /// Sets the note to show instead of an empty table.
     pub(crate) fn or(self, none: &'static str) -> Self {
         Self { none: Some(none), ..self }
+    }
+
+    /// Marks a table that other tables with the same columns continue.
+    pub(crate) fn paged(self) -> Self {
+        Self { paged: true, ..self }
     }
 
     /// Adds a row with one cell per column.
@@ -207,11 +217,15 @@ impl Table {
             _ => {
                 let fits = style.format == Format::Wide || style.columns.is_some();
                 let most = if fits { usize::MAX } else { style.columns_of_terminal() };
-                let (shown, hidden) = fitted(shown, most);
+                // One row would become a line as a whole.
+                let may_extract = !self.paged && !style.no_header && self.rows.len() > 1;
+                let Fitted { shown, common, hidden } = fitted(shown, most, may_extract);
                 if !hidden.is_empty() {
                     notes.push(format!("Hidden: {} (-o wide shows all columns)", hidden.join(", ")));
                 }
-                drawn(&shown, self.rows.len(), style.no_header)
+                let drawn = drawn(&shown, self.rows.len(), style.no_header);
+                let common = broken(&common.join(", "), most.saturating_sub(1)).replace('\n', "\n ");
+                if common.is_empty() { drawn } else { format!(" {common}\n{drawn}") }
             }
         };
         if dated && style.format != Format::Name {
@@ -290,15 +304,25 @@ impl Shown<'_> {
         self.cells.iter().chain([&self.column.heading]).map(|cell| width(cell)).max().unwrap_or(0)
     }
 
-    /// Minimum width. Headings and prose can be wrapped.
+    /// Minimum width. Headings, prose and dates can be wrapped.
     fn least(&self) -> usize {
         let widest_word = |cell: &String| cell.split(' ').map(width).max().unwrap_or(0);
         let heading = widest_word(&self.column.heading);
-        if self.column.kind != Kind::Prose {
-            return self.cells.iter().map(|cell| width(cell)).max().unwrap_or(0).max(heading);
+        let words = || self.cells.iter().map(widest_word).max().unwrap_or(0).max(heading);
+        match self.column.kind {
+            Kind::Prose => words().max(LEAST_PROSE).min(self.natural()),
+            // `Tue 18:00` stays on one line.
+            Kind::Date | Kind::Time => words().max(DAY).min(self.natural()),
+            Kind::Word | Kind::Id => {
+                self.cells.iter().map(|cell| width(cell)).max().unwrap_or(0).max(heading)
+            }
         }
-        let words = self.cells.iter().map(widest_word).max().unwrap_or(0).max(heading);
-        words.max(LEAST_PROSE).min(self.natural())
+    }
+
+    /// The value that all rows have, if it isn't empty.
+    fn common(&self) -> Option<&str> {
+        let first = self.cells.first().filter(|cell| !cell.is_empty() && !self.column.heading.is_empty())?;
+        self.cells.iter().all(|cell| cell == first).then_some(first.as_str())
     }
 
     fn line(&self, cell: &str) -> String {
@@ -306,18 +330,45 @@ impl Shown<'_> {
     }
 }
 
-/// Returns the columns that fit, with their widths, and the headings of the hidden ones. Columns without
-/// content are hidden first.
-fn fitted(mut shown: Vec<Shown<'_>>, most: usize) -> (Vec<Shown<'_>>, Vec<String>) {
-    let mut hidden = Vec::new();
+/// Columns that fit a width.
+struct Fitted<'t> {
+    shown: Vec<Shown<'t>>,
+    /// `heading: value` of columns with the same value in all rows.
+    common: Vec<String>,
+    /// Headings of hidden columns.
+    hidden: Vec<String>,
+}
+
+/// Removes columns until the others fit, and assigns their widths. Columns without content are hidden first.
+/// Then those with the same value in all rows are extracted, then the others are hidden in the table's order.
+fn fitted(mut shown: Vec<Shown<'_>>, most: usize, may_extract: bool) -> Fitted<'_> {
+    let (mut common, mut hidden) = (Vec::new(), Vec::new());
     // Each cell has a space on either side.
     let total = |shown: &[Shown<'_>]| shown.iter().map(|shown| shown.least() + 2).sum::<usize>();
     while total(&shown) > most {
         let is_empty =
             |shown: &Shown<'_>| !shown.cells.is_empty() && shown.cells.iter().all(String::is_empty);
-        let ranks = shown.iter().enumerate().filter_map(|(at, shown)| Some((shown.column.hidden?, at)));
-        let Some(next) = shown.iter().position(is_empty).or_else(|| Some(ranks.min()?.1)) else { break };
-        hidden.push(shown.remove(next).column.heading.clone());
+        if let Some(at) = shown.iter().position(is_empty) {
+            hidden.push(shown.remove(at).column.heading.clone());
+            continue;
+        }
+        // Columns that are never hidden come last in this order.
+        let rank = |shown: &Shown<'_>| shown.column.hidden.unwrap_or(u8::MAX);
+        let is_common = |shown: &Shown<'_>| may_extract && shown.common().is_some();
+        let next = |fits: &dyn Fn(&Shown<'_>) -> bool| {
+            let fitting = shown.iter().enumerate().filter(|&(_, shown)| fits(shown));
+            fitting.min_by_key(|&(_, shown)| rank(shown)).map(|(at, _)| at)
+        };
+        let extracted = if shown.len() > 1 { next(&is_common) } else { None };
+        if let Some(at) = extracted {
+            let removed = shown.remove(at);
+            let heading = removed.column.heading.to_lowercase();
+            common.push(format!("{heading}: {}", removed.common().unwrap_or_default().trim()));
+        } else if let Some(at) = next(&|shown| shown.column.hidden.is_some()) {
+            hidden.push(shown.remove(at).column.heading.clone());
+        } else {
+            break;
+        }
     }
     let mut left = most.saturating_sub(total(&shown));
     for column in &mut shown {
@@ -325,7 +376,7 @@ fn fitted(mut shown: Vec<Shown<'_>>, most: usize) -> (Vec<Shown<'_>>, Vec<String
         left -= more;
         column.width = column.least() + more;
     }
-    (shown, hidden)
+    Fitted { shown, common, hidden }
 }
 
 fn drawn(shown: &[Shown<'_>], rows: usize, no_header: bool) -> String {
@@ -404,6 +455,27 @@ mod tests {
             };
             assert_eq!(hidden.map(String::as_str), wanted, "{width}:\n{text}");
         }
+    }
+
+    #[test]
+    fn a_value_that_all_rows_have_is_printed_once_above_a_table_that_is_too_wide() {
+        let mut table = Table::new([word("NAME").hide(1), word("PROJECT").hide(2), word("STATUS")]);
+        table.add_row(["training", "physics", "ACTIVE"]);
+        table.add_row(["web", "physics", "ACTIVE"]);
+        for (width, lines) in [
+            (30, vec![" NAME      PROJECT  STATUS"]),
+            (25, vec![" project: physics", " NAME      STATUS"]),
+            (12, vec![" project:", " physics,", " status:", " ACTIVE", " NAME"]),
+        ] {
+            let Rendered { text, notes } = rendered(&table, &on_terminal(width));
+            let shown: Vec<&str> = text.lines().take(lines.len()).collect();
+            assert_eq!(shown, lines, "{width}:\n{text}");
+            assert!(notes.is_empty(), "{notes:?}");
+        }
+        let bare = rendered(&table, &Style { no_header: true, ..on_terminal(20) });
+        assert_eq!(bare.text.lines().count(), 2, "{}", bare.text);
+        let paged = rendered(&table.paged(), &on_terminal(20));
+        assert_eq!(paged.notes, ["Hidden: NAME (-o wide shows all columns)"], "{}", paged.text);
     }
 
     #[test]

@@ -249,17 +249,17 @@ pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError>
     let columns: Vec<&str> =
         groups.flat_map(|name| [Some(name), (name == "lease").then_some("name")]).flatten().collect();
     let figures = [
-        word("LEASES").hide(6),
+        word("LEASES").hide(4),
         word("HOST HOURS"),
         word("CORE HOURS"),
         word("GIB HOURS").hide(3),
-        word("INSTANCES").hide(4),
-        word("INSTANCE HOURS").hide(2),
-        word("USED CORE HOURS").hide(5),
-        word("UNLEASED CORE HOURS").hide(1),
+        word("INSTANCES").hide(2),
+        word("INSTANCE HOURS").hide(1),
+        word("USED CORE HOURS").hide(6),
+        word("UNLEASED CORE HOURS"),
     ];
     let groups = columns.iter().map(|name| match *name {
-        "name" => word("NAME").hide(7),
+        "name" => word("NAME").hide(5),
         name => id(&name.to_uppercase().replace('_', " ")),
     });
     let all = stepwise.then(|| time("FROM")).into_iter().chain(groups).chain(figures);
@@ -399,15 +399,15 @@ pub(super) fn payers_table(by: Payer, stepwise: bool, answer: &Value) -> Result<
 
 pub(super) fn bill_table(answer: &Value) -> Result<Table, ClientError> {
     let mut table = Table::new([
-        time("FROM").hide(1),
-        word("PROJECT").hide(5),
-        word("USER").hide(4),
+        time("FROM"),
+        id("PROJECT").hide(4),
+        id("USER").hide(3),
         id("LEASE"),
-        word("NAME").hide(6),
+        word("NAME").hide(5),
         word("ITEM"),
         word("QUANTITY"),
-        word("UNIT").hide(3),
-        word("PRICE").hide(2),
+        word("UNIT").hide(2),
+        word("PRICE").hide(1),
         word("AMOUNT"),
     ])
     .or("No charges.");

@@ -346,10 +346,10 @@ mod tests {
     fn tables_lose_columns_on_narrow_terminals_only() {
         let columns = [word("#"), word("instance"), word("from").hide(2), word("to"), word("score").hide(1)];
         let numeric = [true, false, false, false, true];
-        let row = |number: &str| {
-            [number, "web.example.org", "node1:node2", "node3:node2", "1.2345"].map(str::to_owned)
-        };
-        let rows = [row("9").to_vec(), row("10").to_vec()];
+        let rows = [
+            ["9", "web.example.org", "node1:node2", "node3:node2", "1.2345"].map(str::to_owned).to_vec(),
+            ["10", "app.example.org", "node2:node1", "node3:node1", "1.2344"].map(str::to_owned).to_vec(),
+        ];
         let shown =
             |width: Option<u16>| table(&columns, &rows, &numeric, &Style { width, ..Style::default() });
         let headings: Vec<&str> = columns.iter().map(Column::heading).collect();
@@ -358,7 +358,7 @@ mod tests {
         let narrow = shown(Some(50));
         let lines: Vec<&str> = narrow.lines().collect();
         assert_eq!(lines[1], "  9  web.example.org  node1:node2  node3:node2");
-        assert_eq!(lines[2], " 10  web.example.org  node1:node2  node3:node2");
+        assert_eq!(lines[2], " 10  app.example.org  node2:node1  node3:node1");
         assert_eq!(lines[3], "Hidden: score (--json has all)");
         assert!(shown(Some(36)).ends_with("\nHidden: score, from (--json has all)\n"));
         for width in 36..120 {

@@ -320,6 +320,7 @@ fn how_to_accept(number: Option<u64>) -> String {
 pub(crate) fn table(document: &Value, zone: &TimeZone) -> Result<Table, ClientError> {
     let mut table = Table::new([
         word("#"),
+        word("NAME"),
         prose("OFFER"),
         date("START"),
         date("END"),
@@ -332,6 +333,7 @@ pub(crate) fn table(document: &Value, zone: &TimeZone) -> Result<Table, ClientEr
         let reserved = offer.lease.reservations.iter().map(brief_summary);
         table.add_row([
             offer.number.map(|number| number.to_string()).unwrap_or_default(),
+            offer.lease.name.clone(),
             offer.what(zone),
             offer.lease.start_date.clone(),
             offer.lease.end_date.clone(),
@@ -428,7 +430,7 @@ mod tests {
         assert_eq!(numbered(&offers).expect("offers"), [(1, "a".to_owned())]);
         let text = table(&offers, &TimeZone::UTC).expect("a table").in_pipe();
         let first: Vec<_> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
-        assert_eq!(first, ["#", "1", "later", "later"], "{text}");
+        assert_eq!(first, ["#", "1", "web", "web"], "{text}");
         assert_eq!(how_to_accept(Some(1)), "Accept one with `allot lease accept 1`.");
         assert_eq!(how_to_accept(None), "Accept one with `allot lease accept ID`.");
     }

@@ -8,20 +8,17 @@ use crate::client::sizes::memory;
 use crate::client::table::{Table, date, id, prose, word};
 use crate::client::wire::{Cost, Event, Lease, PlanSummary, Reservation, plain};
 
-/// Maximum number of addresses per reservation in a table of leases.
-const MOST_ADDRESSES: usize = 3;
-
 /// Table of leases, sorted by start.
 pub(crate) fn list(mut leases: Vec<Lease>) -> Table {
     leases.sort_by(|a, b| (&a.start_date, &a.name, &a.id).cmp(&(&b.start_date, &b.name, &b.id)));
     let mut table = Table::new([
         word("NAME"),
-        word("PROJECT").hide(1),
+        word("PROJECT").hide(2),
         prose("STATUS"),
-        date("START").hide(3),
+        date("START"),
         date("END"),
         prose("RESERVED"),
-        id("ID").hide(2).key(),
+        id("ID").hide(1).key(),
     ])
     .or("There are no leases.");
     for lease in &leases {
@@ -113,16 +110,14 @@ fn status(lease: &Lease) -> String {
     if lease.degraded { format!("{}, degraded", lease.status) } else { lease.status.clone() }
 }
 
-/// Summarizes the reservations, with some of their addresses if they have any.
+/// Summarizes the reservations, with the first of their addresses if they have any.
 fn reserved(lease: &Lease) -> String {
-    let summaries = lease.reservations.iter().map(|reservation| {
-        let addresses = reservation.texts("floating_ips");
-        match addresses.len() {
-            0 => brief_summary(reservation),
-            1..=MOST_ADDRESSES => format!("{} ({})", summary(reservation), addresses.join(", ")),
-            _ => format!("{} ({}, ...)", summary(reservation), addresses[..MOST_ADDRESSES].join(", ")),
-        }
-    });
+    let summaries =
+        lease.reservations.iter().map(|reservation| match reservation.texts("floating_ips").as_slice() {
+            [] => brief_summary(reservation),
+            [only] => format!("{} ({only})", summary(reservation)),
+            [first, others @ ..] => format!("{} ({first} +{})", summary(reservation), others.len()),
+        });
     summaries.collect::<Vec<_>>().join(", ")
 }
 
@@ -262,7 +257,7 @@ Lease web (ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753)
         });
         leased.reservations = vec![serde_json::from_value(addresses).expect("a reservation")];
         assert!(one(&leased, &TimeZone::UTC).contains("  addresses    10.0.0.7, 10.0.0.9"));
-        assert_eq!(reserved(&leased), "2 addresses (10.0.0.7, 10.0.0.9)");
+        assert_eq!(reserved(&leased), "2 addresses (10.0.0.7 +1)");
     }
 
     #[test]
