@@ -42,7 +42,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "lease update",
         &["allot lease update exp --hosts 6 --dry-run", "allot lease update exp --start 'tue 09:00'"],
     ),
-    ("lease extend", &["allot lease extend exp 12h", "allot lease extend exp 2d --dry-run"]),
+    (
+        "lease extend",
+        &[
+            "allot lease extend exp 12h",
+            "allot lease extend exp 2d --dry-run",
+            "allot lease extend exp -- -2h",
+        ],
+    ),
     ("lease copy", &["allot lease copy exp --start +7d", "allot lease copy exp --start monday --name exp2"]),
     ("lease move", &["allot lease move exp --start 'tue 09:00'"]),
     ("lease end", &["allot lease end exp"]),

@@ -38,16 +38,21 @@ const OPTIONS: [(&str, &[&str]); 9] = [
     ("--port", &["--listen"]),
     ("--count", &["--hosts", "--amount", "--instances"]),
     ("--nodes", &["--hosts", "--amount"]),
-    ("--for", &["--extend-by"]),
-    ("--duration", &["--for", "--extend-by"]),
-    ("--length", &["--for", "--extend-by"]),
+    ("--for", &["--end"]),
+    ("--duration", &["--for", "--end"]),
+    ("--length", &["--for", "--end"]),
     ("--until", &["--end", "--to"]),
     ("--since", &["--from"]),
     ("--ram", &["--memory"]),
 ];
 
 /// Options that a command lacks, and the command line to use instead.
-const INSTEAD: [(&str, &[&str], &str); 4] = [
+const INSTEAD: [(&str, &[&str], &str); 5] = [
+    (
+        "copy",
+        &["--end", "--for", "--to", "--until", "--duration", "--length"],
+        "allot lease create NAME --like LEASE --start WHEN --end WHEN",
+    ),
     ("demo", &["--user", "--password", "--project", "--token", "--auth"], "allot demo --login"),
     ("extend", &["--by", "--for", "--extend-by", "--duration"], "allot lease extend LEASE 12h"),
     ("extend", &["--end", "--to", "--until"], "allot lease update LEASE --end WHEN"),
@@ -73,6 +78,13 @@ pub(crate) fn command(word: &str, tree: &Command) -> Option<String> {
 pub(crate) fn part<'a>(word: &str, of: &'a Command) -> Option<&'a str> {
     if let Some(own) = action(word, of) {
         return Some(own);
+    }
+    let is_negative =
+        word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    match of.get_name() {
+        "extend" if is_negative => return Some("allot lease extend LEASE -- -2h"),
+        "update" if is_negative => return Some("--shorten-by"),
+        _ => {}
     }
     let is_meant =
         |(command, options, _): &&(&str, &[&str], &str)| *command == of.get_name() && options.contains(&word);

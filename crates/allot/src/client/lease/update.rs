@@ -13,12 +13,12 @@ use crate::client::dates::{When, duration, length, of_answer};
 use crate::client::wire::{Lease, Reservation, read};
 use crate::client::{ClientError, Session, requirement};
 
-/// A later end.
+/// A later or earlier end.
 #[derive(Args, Debug)]
 pub(crate) struct Extend {
     /// Name or ID of the lease
     lease: String,
-    /// Time to add to the end: 90m, 12h, 3d
+    /// Time to add to the end: 90m, 12h, 3d; to shorten the lease, `-- -2h`
     #[arg(value_name = "DURATION")]
     by: String,
     /// Show the lease without changing it
@@ -28,14 +28,25 @@ pub(crate) struct Extend {
 
 pub(super) async fn extend(arguments: Extend, session: &mut Session<'_>) -> Result<(), ClientError> {
     let Extend { lease, by, dry_run } = arguments;
-    let by = by.strip_prefix('+').unwrap_or(&by).to_owned();
-    if duration(&by).is_err() {
+    let change = end_moved(lease, &by, dry_run);
+    if let Some(by) = &change.extend_by
+        && duration(by).is_err()
+    {
         let now = session.now().await;
-        if When::parse(&by, now, &session.zone).is_ok() {
-            return Err(ClientError::Usage(time_for_duration(&lease, &by)));
+        if When::parse(by, now, &session.zone).is_ok() {
+            return Err(ClientError::Usage(time_for_duration(&change.lease, by)));
         }
     }
-    run(&Arguments { lease, extend_by: Some(by), dry_run, ..Arguments::default() }, session).await
+    run(&change, session).await
+}
+
+/// Changes the end by a duration. A minus sign makes it earlier.
+fn end_moved(lease: String, by: &str, dry_run: bool) -> Arguments {
+    let (extend_by, shorten_by) = match by.strip_prefix('-') {
+        Some(by) => (None, Some(by.to_owned())),
+        None => (Some(by.strip_prefix('+').unwrap_or(by).to_owned()), None),
+    };
+    Arguments { lease, extend_by, shorten_by, dry_run, ..Arguments::default() }
 }
 
 /// Error for a new end where a duration is expected.
@@ -298,6 +309,18 @@ mod tests {
         assert_eq!(change("--shorten-by 1d", &none), Ok(json!({"end_date": "2030-01-02 10:00"})));
         assert_eq!(change("--end now --name x", &none), Ok(json!({"name": "x", "end_date": "now"})));
         assert!(change("--extend-by 2h --end now", &none).is_err());
+    }
+
+    #[test]
+    fn an_extension_by_a_negative_duration_shortens_the_lease() {
+        let now = "2030-01-02T10:20:30Z".parse().expect("a timestamp");
+        for (by, end) in
+            [("2h", "2030-01-03 12:00"), ("+2h", "2030-01-03 12:00"), ("-2h", "2030-01-03 08:00")]
+        {
+            let arguments = end_moved("web".to_owned(), by, false);
+            let change = body(&arguments, &present(&json!([])), now, &TimeZone::UTC).expect(by);
+            assert_eq!(change.end_date.as_deref(), Some(end), "{by}");
+        }
     }
 
     #[test]
