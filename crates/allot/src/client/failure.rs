@@ -7,7 +7,7 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::policy;
+use super::{options, policy};
 use crate::shown;
 
 /// Exit status if the service refuses a request.
@@ -133,10 +133,13 @@ impl ClientError {
 }
 
 /// Parses a refusal in one of three known shapes (API-requests, API-errors). Its texts are always escaped for
-/// people; its offers only unless `raw`, which is for programs.
+/// people; its offers only unless `raw`, which is for programs. People also get the names of options.
 pub(super) fn refusal(status: StatusCode, body: &[u8], raw: bool) -> ClientError {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
-    let text = |value: &Value| value.as_str().map(escaped);
+    let text = |value: &Value| {
+        let text = value.as_str().map(escaped)?;
+        Some(if raw { text } else { options::named(&text) })
+    };
     let message = text(&document["error_message"])
         .or_else(|| text(&document["error"]["message"]))
         .or_else(|| text(&document["message"]))
@@ -197,6 +200,18 @@ mod tests {
         assert_eq!(refused(404, body), (404, "there is no lease \"4c3e1396\"".to_owned(), None));
         let body = r#"{"error":404,"error_message":"No such route"}"#;
         assert_eq!(refused(404, body), (404, "No such route".to_owned(), None));
+    }
+
+    #[test]
+    fn people_get_the_names_of_options_and_programs_those_of_parameters() {
+        let body = br#"{"error_message":"Malformed parameter repeat.every","hint":"see end_date"}"#;
+        let told = |raw| {
+            let error = refusal(StatusCode::BAD_REQUEST, body, raw);
+            (error.to_string(), error.hint().map(str::to_owned))
+        };
+        let texts = |message: &str, hint: &str| (message.to_owned(), Some(hint.to_owned()));
+        assert_eq!(told(false), texts("Malformed parameter --every", "see --end"));
+        assert_eq!(told(true), texts("Malformed parameter repeat.every", "see end_date"));
     }
 
     #[test]

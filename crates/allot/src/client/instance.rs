@@ -164,7 +164,9 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
                 volume_properties: volumes,
                 requeue: arguments.requeue,
             };
-            let mut answer = session.connection.post("/v1/instances", &body).await?;
+            let answer = session.connection.post("/v1/instances", &body).await;
+            let in_lease = arguments.placing.lease.is_some() || arguments.placing.reservation.is_some();
+            let mut answer = answer.map_err(|error| with_advice(error, in_lease))?;
             if arguments.wait {
                 answer = built(answer, session).await?;
             }
@@ -193,6 +195,28 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             print_hosts(&answer, session)
         }
     }
+}
+
+/// Adds advice to a refusal that has none.
+fn with_advice(error: ClientError, in_lease: bool) -> ClientError {
+    let ClientError::Refused { status, message, hint: None } = error else { return error };
+    let is_about = |text: &str| message.starts_with(text);
+    let hint = if is_about("No host has room") && in_lease {
+        "choose a smaller size, or request more for the lease: `allot lease update LEASE --help`"
+    } else if is_about("No host has room") {
+        "choose a smaller size, start it in a lease with --lease, or see `allot availability --vcpus N --memory SIZE`"
+    } else if is_about("All ") && message.ends_with("instances of the reservation are running") {
+        "delete one with `allot instance delete`, or request more: `allot lease update LEASE --amount N`"
+    } else if is_about("No host is as the hint") {
+        "leave out --same-host and --different-host, or name other instances"
+    } else if is_about("--vcpus, --memory and --disk are missing") {
+        "set --vcpus and --memory, such as --vcpus 2 --memory 4G, or name a lease of instances with --lease"
+    } else if is_about("Preemptible instances are not allowed") {
+        "start it in a lease with --lease, or ask the operator"
+    } else {
+        return ClientError::Refused { status, message, hint: None };
+    };
+    ClientError::Refused { status, message, hint: Some(hint.to_owned()) }
 }
 
 /// Waits until the instance is no longer being started, and fails if it doesn't run.
@@ -325,6 +349,26 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn refusals_of_an_instance_say_what_to_do() {
+        let advice = |message: &str, in_lease| {
+            let error = ClientError::Refused { status: 409, message: message.to_owned(), hint: None };
+            with_advice(error, in_lease).hint().map(str::to_owned).unwrap_or_default()
+        };
+        let full = leases::admission::NoHost::AllThere(3).to_string();
+        for (message, in_lease, wanted) in [
+            ("No host has room for 2 vCPUs", true, "lease update"),
+            ("No host has room for 2 vCPUs", false, "--lease"),
+            (&*full, true, "instance delete"),
+            ("--vcpus, --memory and --disk are missing", false, "--memory 4G"),
+            ("Preemptible instances are not allowed here", false, "operator"),
+        ] {
+            let told = advice(message, in_lease);
+            assert!(told.contains(wanted), "{message}: {told}");
+        }
+        assert_eq!(advice("The quota is exceeded", false), "");
+    }
 
     #[test]
     fn deadlines_have_a_column_if_an_instance_has_one() {

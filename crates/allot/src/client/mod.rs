@@ -33,6 +33,7 @@ mod maintenance;
 mod name_value;
 mod named;
 pub(crate) mod names;
+mod options;
 mod period;
 mod policy;
 mod preemptible;

@@ -12,8 +12,14 @@ pub(crate) fn memory(mib: &Value) -> String {
     }
 }
 
+/// Smallest number of MiB without a unit. Smaller ones are meant as GiB.
+const LEAST_MEBIBYTES: u32 = 128;
+
 /// Parses memory in MiB: `4096`, `512M`, `4G`.
 pub(crate) fn mebibytes(text: &str) -> Result<u32, String> {
+    if let Ok(mib @ 1..LEAST_MEBIBYTES) = text.parse::<u32>() {
+        return Err(format!("that is {mib} MiB; did you mean {mib}G? {mib}M means {mib} MiB"));
+    }
     scaled(
         text,
         &[('M', 1), ('G', 1024), ('T', 1024 * 1024)],
@@ -41,6 +47,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn little_memory_needs_a_unit() {
+        assert_eq!([mebibytes("4096"), mebibytes("4G"), mebibytes("4M")], [Ok(4096), Ok(4096), Ok(4)]);
+        assert_eq!((mebibytes("0"), mebibytes("128"), gibibytes("4")), (Ok(0), Ok(128), Ok(4)));
+        let refused = mebibytes("4").expect_err("it has no unit");
+        assert_eq!(refused, "that is 4 MiB; did you mean 4G? 4M means 4 MiB");
+    }
 
     #[test]
     fn memory_is_in_gibibytes_where_they_are_whole() {

@@ -192,7 +192,7 @@ fn fp_lp_pools_are_dealt_with_from_a_command_line() {
     let ratios = service.says("leasepool set mine --cpu-ratio 2 --ram-ratio 1.5");
     assert!(ratios.contains("mine") && ratios.contains("1.5"), "{ratios}");
     let none = service.allot("leasepool add-host mine");
-    assert!(none.status == 1 && none.err.contains("1 not matching resource_properties"), "{}", none.err);
+    assert!(none.status == 1 && none.err.contains("1 not matching --where"), "{}", none.err);
     service.says("freepool add-host quick r1-h03");
     service.says("leasepool add-host mine");
     service.says("instance create web --lease db --vcpus 1 --memory 1G --wait");
