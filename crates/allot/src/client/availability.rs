@@ -1,5 +1,7 @@
 //! `allot availability` shows free capacity over time.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,7 +9,7 @@ use serde_json::Value;
 use super::dates::{When, duration, minute, of_answer, show};
 use super::sizes::{gibibytes, mebibytes};
 use super::table::{Table, date, word};
-use super::wire::read;
+use super::wire::{FloatingIp, plain, read};
 use super::{ClientError, Session, requirement};
 
 /// Maximum width of a bar, in columns.
@@ -71,6 +73,9 @@ struct Span {
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     let query = query(arguments, session).await?;
     let answer: Value = session.connection.get("/v1/availability", &query).await?;
+    if answer["availability"]["total"] == 0 {
+        check_values(arguments, session).await?;
+    }
     if session.wants_document() {
         return session.print_json(&answer);
     }
@@ -96,6 +101,71 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         _ => what,
     };
     session.done(&format!("Earliest times for {amount} {what}:\n{}", lines.join("\n")))
+}
+
+/// Fails if the network has no addresses, or if no host has a value in the requirement. Names values that exist.
+async fn check_values(arguments: &Arguments, session: &Session<'_>) -> Result<(), ClientError> {
+    if let Some(network) = &arguments.network {
+        let answer = session.connection.get("/v1/floatingips", &[]).await?;
+        let addresses: Vec<FloatingIp> = read(&answer, "floatingips")?;
+        let networks: BTreeSet<String> = addresses.into_iter().map(|address| address.network).collect();
+        if networks.contains(network) {
+            return Ok(());
+        }
+        let hint = if networks.is_empty() {
+            "no network has addresses for leases".to_owned()
+        } else {
+            format!("networks with addresses: {}", listed(networks))
+        };
+        return Err(nothing(format!("network {network:?} has no addresses for leases"), hint));
+    }
+    let Some(text) = &arguments.requirement else { return Ok(()) };
+    let requirement: Value = serde_json::from_str(&requirement::parse(text)?).unwrap_or_default();
+    let answer = session.connection.get("/v1/os-hosts/properties", &[("detail", "True".to_owned())]).await?;
+    let properties: Vec<Value> = read(&answer, "resource_properties")?;
+    unknown_value(&requirement, &properties).map_or(Ok(()), Err)
+}
+
+/// Maximum number of values in a hint.
+const MOST_VALUES: usize = 12;
+
+/// Joins values for a hint.
+fn listed(values: impl IntoIterator<Item = String>) -> String {
+    let values: Vec<String> = values.into_iter().collect();
+    match values.get(..MOST_VALUES) {
+        Some(first) if values.len() > MOST_VALUES => {
+            format!("{}, and {} more", first.join(", "), values.len() - MOST_VALUES)
+        }
+        _ => values.join(", "),
+    }
+}
+
+fn nothing(message: String, hint: String) -> ClientError {
+    ClientError::Refused { status: 404, message, hint: Some(hint) }
+}
+
+/// Error for the first property in the requirement that no host has with a required value.
+fn unknown_value(requirement: &Value, properties: &[Value]) -> Option<ClientError> {
+    let parts = requirement.as_array()?;
+    match parts.as_slice() {
+        [Value::String(operator), Value::String(name), wanted @ ..]
+            if matches!(operator.as_str(), "==" | "in") && name.starts_with('$') =>
+        {
+            let name = &name[1..];
+            let property = properties.iter().find(|property| property["property"] == name)?;
+            let values = property["values"].as_array()?;
+            if wanted.iter().any(|wanted| values.iter().any(|value| plain(value) == plain(wanted))) {
+                return None;
+            }
+            let wanted = wanted.iter().map(plain).collect::<Vec<_>>().join(" or ");
+            let hint = format!("values of {name}: {}", listed(values.iter().map(plain)));
+            Some(nothing(format!("no host has {name}={wanted}"), hint))
+        }
+        [Value::String(operator), parts @ ..] if operator != "not" => {
+            parts.iter().find_map(|part| unknown_value(part, properties))
+        }
+        _ => None,
+    }
 }
 
 pub(super) fn table(found: &Found, what: &str) -> Table {
@@ -145,4 +215,31 @@ async fn query(
         query.push(("amount", arguments.amount.to_string()));
     }
     Ok(query)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_that_no_host_has_is_named_with_those_there_are() {
+        let properties = [json!({"property": "rack", "values": ["r1", "r2"]}), json!({"property": "gpu"})];
+        let unknown = |text: &str| {
+            let requirement = requirement::parse(text).expect(text);
+            let error = unknown_value(&serde_json::from_str(&requirement).expect(text), &properties)?;
+            Some((error.to_string(), error.hint().map(str::to_owned).unwrap_or_default()))
+        };
+        let wanted = ("no host has rack=r9".to_owned(), "values of rack: r1, r2".to_owned());
+        assert_eq!(unknown("rack=r9"), Some(wanted.clone()));
+        assert_eq!(unknown("vcpus>=16 and (rack=r9 or gpu=a100)"), Some(wanted));
+        assert!(unknown("rack in (r8,r9)").is_some_and(|(message, _)| message.ends_with("rack=r8 or r9")));
+        for fine in ["rack=r1", "rack in (r2,r9)", "not rack=r9", "rack!=r9", "gpu=a100", "room=b"] {
+            assert_eq!(unknown(fine), None, "{fine}");
+        }
+        let many: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+        assert!(listed(many).ends_with("11, and 8 more"));
+        assert_eq!(listed(["a".to_owned()]), "a");
+    }
 }

@@ -47,7 +47,7 @@ struct Notification {
 
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     // Tables print their own note about the time zone.
-    if !session.wants_document() && !session.style.is_brief() {
+    if !session.wants_document() && !is_table(&session.style) {
         session.note_zone();
     }
     let mut printer = Printer::default();
@@ -94,6 +94,11 @@ fn number(notification: &Value) -> u64 {
     notification["number"].as_u64().unwrap_or(0)
 }
 
+/// Whether events are printed as a table. In a pipe, they are lines, unless a table is requested.
+fn is_table(style: &Style) -> bool {
+    style.is_brief() || style.format == Format::Wide
+}
+
 /// Prints pages of notifications.
 #[derive(Default)]
 struct Printer {
@@ -113,7 +118,7 @@ impl Printer {
                 let is_yaml = session.style.format == Format::Yaml;
                 session.print(&if is_yaml { format!("- {line}") } else { line })?;
             }
-        } else if session.style.is_brief() {
+        } else if is_table(&session.style) {
             self.print_table(page, session)?;
         } else {
             for notification in page {

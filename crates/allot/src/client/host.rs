@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::confirm::{Act, Consent, Found};
 use super::identify::Listed;
+use super::lease::by_id;
 use super::name_value::name_value;
 use super::sizes::memory;
 use super::table::{Table, date, id, prose, word};
@@ -247,7 +248,7 @@ async fn not_removed(host: &Found, error: ClientError, session: &Session<'_>) ->
     let Ok(allocation) = read::<Allocation>(&answer, "allocation") else {
         return ClientError::Refused { status: 409, message, hint };
     };
-    let names = lease_names(session).await;
+    let names = by_id(session).await;
     let mut having: Vec<&str> = allocation
         .reservations
         .iter()
@@ -300,15 +301,8 @@ async fn allocations(arguments: &Allocations, session: &mut Session<'_>) -> Resu
     let entries: Vec<Allocation> =
         if key == "allocation" { vec![read(&answer, key)?] } else { read(&answer, key)? };
     let hosts = all(session).await?;
-    let leases = lease_names(session).await;
+    let leases = by_id(session).await;
     session.print_table(&allocated(&entries, &hosts, &leases))
-}
-
-/// Leases by identifier, for their names. Leases of other projects can be missing.
-async fn lease_names(session: &Session<'_>) -> BTreeMap<String, Lease> {
-    let answer = session.connection.get("/v1/leases", &[]).await.unwrap_or_default();
-    let leases: Vec<Lease> = read(&answer, "leases").unwrap_or_default();
-    leases.into_iter().map(|lease| (lease.id.clone(), lease)).collect()
 }
 
 /// Number of a host, and its description for a prompt.

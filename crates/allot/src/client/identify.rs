@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::table::{is_identifier, short_length};
 use super::wire::{is_uuid, plain, read};
 use super::{ClientError, Session};
+use crate::nearest::nearest;
 
 /// Minimum length of an identifier prefix, in characters.
 const LEAST_PREFIX: usize = 4;
@@ -118,7 +119,12 @@ impl Listed {
                 let hint = if have_beginnings && is_short_prefix(given) {
                     format!("write at least four characters of an ID; {}", self.hint)
                 } else {
-                    self.hint.to_owned()
+                    let meant = nearest(
+                        given,
+                        entries.iter().map(|entry| entry.name.as_str()).filter(|name| !name.is_empty()),
+                    );
+                    let meant = meant.map(|name| format!("did you mean {name:?}? ")).unwrap_or_default();
+                    format!("{meant}{}", self.hint)
                 };
                 (self.unknown(given), hint)
             }
@@ -203,6 +209,7 @@ mod tests {
                 "use an ID: cafe1111 PENDING Wed 09:00, ecdc1111 PENDING Wed 09:00",
             ),
             ("ecd", "there is no lease \"ecd\"", more),
+            ("wep", "there is no lease \"wep\"", "did you mean \"web\"? `allot lease list` shows all"),
             ("xyz", "there is no lease \"xyz\"", LEASES.hint),
             ("0c7be2d5", "there is no lease \"0c7be2d5\"", LEASES.hint),
         ] {

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::confirm::{Act, Consent};
 use super::identify::Listed;
-use super::lease::identify;
+use super::lease::{by_id, identify};
 use super::name_value::name_value;
 use super::sizes::{gibibytes, mebibytes, memory};
 use super::table::{Table, date, id, prose, time, word};
-use super::wire::{plain, read};
+use super::wire::{Lease, plain, read};
 use super::{ClientError, Session, segment};
 
 /// Interval between checks of an instance that is being started.
@@ -137,7 +137,10 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             }
             parameters.extend(arguments.of_project.map(|project| ("project_id", project)));
             let answer = session.connection.get("/v1/instances", &parameters).await?;
-            let found: Vec<Value> = read(&answer, "instances")?;
+            let mut found: Vec<Value> = read(&answer, "instances")?;
+            if session.style.is_brief() && found.iter().any(|instance| instance["lease_id"].is_string()) {
+                name_leases(&mut found, &by_id(session).await);
+            }
             print(&answer, &found, session)
         }
         Command::Show(arguments) => {
@@ -314,15 +317,25 @@ fn print(answer: &Value, found: &[Value], session: &mut Session<'_>) -> Result<(
     Ok(())
 }
 
+/// Replaces identifiers of leases by their names.
+pub(super) fn name_leases(found: &mut [Value], leases: &BTreeMap<String, Lease>) {
+    for lease in found.iter_mut().filter_map(|instance| instance.get_mut("lease_id")) {
+        let name = lease.as_str().and_then(|id| leases.get(id)).map(|lease| lease.name.clone());
+        if let Some(name) = name {
+            *lease = Value::String(name);
+        }
+    }
+}
+
 pub(super) fn table(found: &[Value]) -> Table {
     // Most operators don't limit how long preemptible instances run.
     let deadlines = found.iter().any(|instance| instance["deadline"].is_string());
     let mut columns = vec![
-        id("ID").hide(2).key(),
+        id("ID").hide(1).key(),
         word("NAME"),
         word("STATUS"),
-        word("KIND").hide(4),
-        id("LEASE").hide(1),
+        word("KIND").hide(2),
+        id("LEASE").hide(4),
         time("SAFE UNTIL").hide(5),
     ];
     columns.extend(deadlines.then(|| time("DEADLINE").hide(3)));
@@ -349,6 +362,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn leases_of_instances_are_named_if_they_are_known() {
+        let lease = json!({"id": "1", "name": "web", "start_date": "", "end_date": ""});
+        let lease: Lease = serde_json::from_value(lease).expect("a lease");
+        let leases = BTreeMap::from([("1".to_owned(), lease)]);
+        let mut found =
+            [json!({"lease_id": "1"}), json!({"lease_id": "2"}), json!({"lease_id": null}), json!(3)];
+        name_leases(&mut found, &leases);
+        assert_eq!(
+            found,
+            [json!({"lease_id": "web"}), json!({"lease_id": "2"}), json!({"lease_id": null}), json!(3)]
+        );
+    }
 
     #[test]
     fn refusals_of_an_instance_say_what_to_do() {

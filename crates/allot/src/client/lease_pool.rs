@@ -1,5 +1,7 @@
 //! `allot leasepool` manages the hosts of running leases as pools.
 
+use std::collections::BTreeMap;
+
 use api::v1::body::{LeasePoolChange, LeasePoolCreate, LeasePoolGrowth, LeasePoolSwap};
 use api::v1::{LeasePool, LeasePoolHost};
 use clap::{Args, Subcommand};
@@ -7,10 +9,10 @@ use serde_json::Value;
 
 use super::confirm::{Act, Consent};
 use super::identify::Listed;
-use super::lease::EndAction;
+use super::lease::{EndAction, by_id};
 use super::name_value::name_value;
 use super::table::{Table, id, prose, word};
-use super::wire::read;
+use super::wire::{Lease, read};
 use super::{ClientError, Session};
 
 /// Commands for lease pools.
@@ -161,7 +163,10 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
             let parameters: Vec<_> =
                 arguments.of_project.map(|project| ("project_id", project)).into_iter().collect();
             let answer = session.connection.get("/v1/leasepools", &parameters).await?;
-            let found: Vec<LeasePool> = read(&answer, "leasepools")?;
+            let mut found: Vec<LeasePool> = read(&answer, "leasepools")?;
+            if session.style.is_brief() && !found.is_empty() {
+                name_leases(&mut found, &by_id(session).await);
+            }
             session.print_answer(&answer, || Ok(table(&found)))
         }
         Command::Show(arguments) => show(&arguments.pool, session).await,
@@ -261,6 +266,15 @@ async fn path(pool: &str, session: &Session<'_>) -> Result<String, ClientError> 
 
 fn print_one(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
     session.print_answer(answer, || Ok(table(&[read(answer, "leasepool")?])))
+}
+
+/// Replaces identifiers of leases by their names.
+pub(super) fn name_leases(found: &mut [LeasePool], leases: &BTreeMap<String, Lease>) {
+    for pool in found {
+        if let Some(lease) = leases.get(&pool.lease_id) {
+            pool.lease_id.clone_from(&lease.name);
+        }
+    }
 }
 
 pub(super) fn table(found: &[LeasePool]) -> Table {

@@ -94,17 +94,24 @@ pub(crate) struct Column {
     kind: Kind,
     /// Position in the order in which columns are hidden on a narrow terminal. `None` is never hidden.
     hidden: Option<u8>,
+    /// Width below which other columns are hidden first.
+    wanted: usize,
     names_row: bool,
 }
 
 impl Column {
     fn new(heading: &str, kind: Kind) -> Self {
-        Self { heading: heading.to_owned(), kind, hidden: None, names_row: false }
+        Self { heading: heading.to_owned(), kind, hidden: None, wanted: 0, names_row: false }
     }
 
     /// Hides the column as the nth one on a narrow terminal.
     pub(crate) fn hide(self, nth: u8) -> Self {
         Self { hidden: Some(nth), ..self }
+    }
+
+    /// Sets the width of a column of long prose below which other columns are hidden first.
+    pub(crate) fn at_least(self, wanted: usize) -> Self {
+        Self { wanted, ..self }
     }
 
     pub(crate) fn heading(&self) -> &str {
@@ -319,6 +326,11 @@ impl Shown<'_> {
         }
     }
 
+    /// Width below which other columns are hidden.
+    fn wanted(&self) -> usize {
+        self.column.wanted.min(self.natural()).max(self.least())
+    }
+
     /// The value that all rows have, if it isn't empty.
     fn common(&self) -> Option<&str> {
         let first = self.cells.first().filter(|cell| !cell.is_empty() && !self.column.heading.is_empty())?;
@@ -344,8 +356,9 @@ struct Fitted<'t> {
 fn fitted(mut shown: Vec<Shown<'_>>, most: usize, may_extract: bool) -> Fitted<'_> {
     let (mut common, mut hidden) = (Vec::new(), Vec::new());
     // Each cell has a space on either side.
-    let total = |shown: &[Shown<'_>]| shown.iter().map(|shown| shown.least() + 2).sum::<usize>();
-    while total(&shown) > most {
+    let wanted = |shown: &[Shown<'_>]| shown.iter().map(|shown| shown.wanted() + 2).sum::<usize>();
+    let least = |shown: &[Shown<'_>]| shown.iter().map(|shown| shown.least() + 2).sum::<usize>();
+    while wanted(&shown) > most {
         let is_empty =
             |shown: &Shown<'_>| !shown.cells.is_empty() && shown.cells.iter().all(String::is_empty);
         if let Some(at) = shown.iter().position(is_empty) {
@@ -353,24 +366,22 @@ fn fitted(mut shown: Vec<Shown<'_>>, most: usize, may_extract: bool) -> Fitted<'
             continue;
         }
         // Columns that are never hidden come last in this order.
-        let rank = |shown: &Shown<'_>| shown.column.hidden.unwrap_or(u8::MAX);
-        let is_common = |shown: &Shown<'_>| may_extract && shown.common().is_some();
-        let next = |fits: &dyn Fn(&Shown<'_>) -> bool| {
-            let fitting = shown.iter().enumerate().filter(|&(_, shown)| fits(shown));
-            fitting.min_by_key(|&(_, shown)| rank(shown)).map(|(at, _)| at)
-        };
-        let extracted = if shown.len() > 1 { next(&is_common) } else { None };
+        let rank = |at: &usize| shown[*at].column.hidden.unwrap_or(u8::MAX);
+        let is_common = |at: &usize| may_extract && shown.len() > 1 && shown[*at].common().is_some();
+        let extracted = (0..shown.len()).filter(is_common).min_by_key(rank);
+        let can_hide = |at: &usize| shown[*at].column.hidden.is_some();
+        let hideable = (0..shown.len()).filter(can_hide).min_by_key(rank);
         if let Some(at) = extracted {
             let removed = shown.remove(at);
             let heading = removed.column.heading.to_lowercase();
             common.push(format!("{heading}: {}", removed.common().unwrap_or_default().trim()));
-        } else if let Some(at) = next(&|shown| shown.column.hidden.is_some()) {
+        } else if let Some(at) = hideable {
             hidden.push(shown.remove(at).column.heading.clone());
         } else {
             break;
         }
     }
-    let mut left = most.saturating_sub(total(&shown));
+    let mut left = most.saturating_sub(least(&shown));
     for column in &mut shown {
         let more = (column.natural() - column.least()).min(left);
         left -= more;
@@ -476,6 +487,18 @@ mod tests {
         assert_eq!(bare.text.lines().count(), 2, "{}", bare.text);
         let paged = rendered(&table.paged(), &on_terminal(20));
         assert_eq!(paged.notes, ["Hidden: NAME (-o wide shows all columns)"], "{}", paged.text);
+    }
+
+    #[test]
+    fn long_prose_has_enough_columns_before_others_are_shown() {
+        let mut table = Table::new([word("HINT"), prose("NOT WITH").hide(1), prose("MEANING").at_least(30)]);
+        let meaning = "Whether the hosts are in the same rack or each in another one";
+        table.add_row(["location", "different_host group", meaning]);
+        for (width, lines, hidden) in [(70, 3, false), (50, 3, true), (30, 5, true)] {
+            let Rendered { text, notes } = rendered(&table, &on_terminal(width));
+            assert!(text.lines().all(|line| super::width(line) <= usize::from(width)), "{width}:\n{text}");
+            assert_eq!((text.lines().count() <= lines, notes.len() == 1), (true, hidden), "{width}:\n{text}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::period::{self, Past};
 use super::table::{Column, Table, id, prose, time, word};
 use super::wire::read;
 use super::{ClientError, Session};
+use crate::nearest::nearest;
 
 /// Events per request.
 const PAGE: usize = 500;
@@ -179,8 +180,8 @@ async fn ask(
     format: Format,
     session: &mut Session<'_>,
 ) -> Result<Option<Value>, ClientError> {
-    let csv =
-        !session.wants_document() && (format == Format::Csv || session.style.format == super::Format::Csv);
+    // `-o csv` has the columns of the table.
+    let csv = !session.wants_document() && format == Format::Csv;
     if csv {
         query.push(("format", "csv".to_owned()));
     }
@@ -238,7 +239,24 @@ async fn sums(arguments: &Sums, session: &mut Session<'_>) -> Result<(), ClientE
     query.extend(arguments.pool.clone().map(|pool| ("pool", pool)));
     let Some(answer) = ask("/v1/usage", query, arguments.format, session).await? else { return Ok(()) };
     period::note(&answer, session);
-    session.print_table(&sums_table(&arguments.by, &answer)?)
+    let table = sums_table(&arguments.by, &answer)?;
+    session.print_table(&table)?;
+    match &arguments.period.of_project {
+        Some(project) if table.is_empty() => note_similar(project, &arguments.period.past, session).await,
+        _ => Ok(()),
+    }
+}
+
+/// Notes a project with usage in the period whose name is similar to one without.
+async fn note_similar(project: &str, past: &Past, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let mut query = past.query(session).await?;
+    query.push(("group_by", "project".to_owned()));
+    let answer = session.connection.get("/v1/usage", &query).await?;
+    let rows: Vec<Row> = read(&answer, "usage")?;
+    if let Some(similar) = nearest(project, rows.iter().map(|row| row.project_id.as_str())) {
+        session.note_to_people(&format!("Did you mean project {similar:?}?"));
+    }
+    Ok(())
 }
 
 pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError> {

@@ -491,8 +491,35 @@ fn usage_e_is_shown_as_a_table_and_handed_on_as_csv_and_json() {
     let events = service.says("usage events --event lease.started");
     assert!(events.contains("lease.started") && events.contains("ACTIVE"), "{events}");
     assert!(service.says("usage events --after 1000").contains("No matching events."));
+    let table = service.says("usage billing -o csv");
+    assert!(table.starts_with("FROM,PROJECT,USER,LEASE,NAME,ITEM,QUANTITY,UNIT,PRICE,AMOUNT\n"), "{table}");
+    let made = service.says("lease create later --hosts 1 --start +2d --for 2h");
+    assert!(made.contains("  cost         4.50 EUR\n"), "{made}");
+    let extended = service.says("lease extend later 1h");
+    assert!(extended.contains("  cost         5.50 EUR\n"), "{extended}");
+    let other = service.says("usage --of-project admn");
+    assert!(other.contains("Did you mean project \"admin\"?"), "{other}");
     let wrong = service.allot("usage --by colour");
     assert_eq!(wrong.status, 2, "{}", wrong.out);
+}
+
+#[test]
+fn values_and_names_that_nothing_has_are_noted_with_those_there_are() {
+    let service = Running::start("memory", &[]);
+    service.says("host create r1-h01 --set rack=r1");
+    for (words, error) in [
+        ("--where rack=r9", "Error: no host has rack=r9\nHint: values of rack: r1\n"),
+        ("--network unknown", "Error: network \"unknown\" has no addresses for leases\nHint: "),
+    ] {
+        let ran = service.allot(&format!("availability {words}"));
+        assert_eq!((ran.status, ran.err.starts_with(error)), (1, true), "{words}: {}", ran.err);
+    }
+    service.says("lease create web --hosts 1 --start +1d --for 1h");
+    let none = service.says("lease list --name wep");
+    assert_eq!(none, "No lease called \"wep\" found. Did you mean \"web\"?\n");
+    let unknown = service.allot("lease show wep").err;
+    assert!(unknown.contains("Hint: did you mean \"web\"? `allot lease list` shows all"), "{unknown}");
+    assert!(service.says("events -o wide").starts_with(" TIME "));
 }
 
 #[test]

@@ -215,7 +215,7 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         let answer = super::wait::until(&lease.id, &super::wait::Aim::active(), session).await?;
         return super::print_lease(&answer, session);
     }
-    super::print_lease(&answer, session)
+    super::print_made(answer, session).await
 }
 
 fn new_key() -> String {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::client::table::{Table, prose, word};
 use crate::client::wire::{plain, read};
 use crate::client::{ClientError, Session};
+use crate::nearest::nearest;
 
 /// Maximum number of values per hint in the table. `-o json` has all of them.
 const MOST_VALUES: usize = 5;
@@ -25,8 +26,11 @@ pub(super) fn body(given: &[(String, String)]) -> Result<SchedulerHints, ClientE
             "location" => set(&mut hints.location, name, value)?,
             "group" => set(&mut hints.group, name, value)?,
             _ => {
-                let unknown = "unknown hint; `allot lease hints` lists all hints";
-                return Err(ClientError::Usage(format!("--hint {name}: {unknown}")));
+                let meant =
+                    nearest(name, ["host", "same_host", "different_host", "query", "location", "group"]);
+                let meant = meant.map(|meant| format!(" did you mean {meant}?")).unwrap_or_default();
+                let unknown = "`allot lease hints` lists all hints";
+                return Err(ClientError::Usage(format!("--hint {name}: unknown hint;{meant} {unknown}")));
             }
         }
     }
@@ -68,9 +72,13 @@ pub(crate) fn table(answer: &Value) -> Result<Table, ClientError> {
         }
         words.join(" ")
     };
-    let mut table =
-        Table::new([word("HINT").key(), prose("VALUES"), prose("NOT WITH").hide(1), prose("MEANING")])
-            .or("Leases can't have hints.");
+    let mut table = Table::new([
+        word("HINT").key(),
+        prose("VALUES"),
+        prose("NOT WITH").hide(1),
+        prose("MEANING").at_least(40),
+    ])
+    .or("Leases can't have hints.");
     for hint in read::<Vec<Value>>(answer, "hints")? {
         let values = if hint["values"].is_array() { words(&hint["values"]) } else { plain(&hint["domain"]) };
         table.add_row([plain(&hint["name"]), values, words(&hint["not_with"]), plain(&hint["description"])]);

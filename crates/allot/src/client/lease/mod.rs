@@ -14,6 +14,8 @@ mod suiting;
 mod update;
 mod wait;
 
+use std::collections::BTreeMap;
+
 use api::v1::SessionOf;
 use api::v1::body::LeaseChange;
 use clap::builder::PossibleValuesParser;
@@ -27,6 +29,7 @@ use super::identify::{Listed, is_prefix};
 use super::table::short_length;
 use super::wire::{Lease, is_uuid, read};
 use super::{ClientError, Session};
+use crate::nearest::nearest;
 
 pub(super) use end_action::EndAction;
 #[cfg(test)]
@@ -151,7 +154,37 @@ async fn list(arguments: &List, session: &mut Session<'_>) -> Result<(), ClientE
     query.extend(arguments.name.clone().map(|name| ("name", name)));
     query.extend(arguments.of_project.clone().map(|project| ("project_id", project)));
     let answer = session.connection.get("/v1/leases", &query).await?;
-    session.print_answer(&answer, || Ok(show::list(read(&answer, "leases")?)))
+    if session.wants_document() {
+        return session.print_json(&answer);
+    }
+    let leases: Vec<Lease> = read(&answer, LEASES.key)?;
+    if let (Some(name), true) = (&arguments.name, leases.is_empty()) {
+        let similar = similar(name, session).await.map(|similar| format!(" Did you mean {similar:?}?"));
+        session.note(&format!("No lease called {name:?} found.{}", similar.unwrap_or_default()));
+        if session.is_for_people() {
+            return Ok(());
+        }
+    }
+    session.print_table(&show::list(leases))
+}
+
+/// Maximum number of leases that are searched for a similar name.
+const MOST_SEARCHED: usize = 500;
+
+/// The most similar name of a lease, if there is one.
+async fn similar(name: &str, session: &Session<'_>) -> Option<String> {
+    let query = [("limit", MOST_SEARCHED.to_string())];
+    let answer = session.connection.get(LEASES.path, &query).await.unwrap_or_default();
+    let leases: Vec<Lease> = read(&answer, LEASES.key).unwrap_or_default();
+    let others = leases.iter().map(|lease| lease.name.as_str()).filter(|other| *other != name);
+    nearest(name, others).map(str::to_owned)
+}
+
+/// Leases by identifier, for their names. Leases of other projects can be missing.
+pub(super) async fn by_id(session: &Session<'_>) -> BTreeMap<String, Lease> {
+    let answer = session.connection.get(LEASES.path, &[]).await.unwrap_or_default();
+    let leases: Vec<Lease> = read(&answer, LEASES.key).unwrap_or_default();
+    leases.into_iter().map(|lease| (lease.id.clone(), lease)).collect()
 }
 
 async fn show(lease: &str, session: &mut Session<'_>) -> Result<(), ClientError> {
@@ -247,6 +280,21 @@ fn print_lease(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientEr
     Ok(())
 }
 
+/// Prints a lease that was created or changed, with its cost.
+async fn print_made(mut answer: Value, session: &mut Session<'_>) -> Result<(), ClientError> {
+    // Only a read has the cost.
+    let id = answer["lease"]["id"].as_str().filter(|id| is_uuid(id) && session.is_for_people());
+    let detailed = match id {
+        Some(id) => get(id, session).await.unwrap_or_default(),
+        None => Value::Null,
+    };
+    let cost = &detailed["lease"]["cost"];
+    if let (Some(lease), false) = (answer.get_mut("lease").and_then(Value::as_object_mut), cost.is_null()) {
+        lease.insert("cost".to_owned(), cost.clone());
+    }
+    print_lease(&answer, session)
+}
+
 /// Prints the lease that a dry run would have created or changed.
 fn print_preview(answer: &Value, session: &mut Session<'_>) -> Result<(), ClientError> {
     print_lease(answer, session)?;
@@ -314,7 +362,11 @@ pub(crate) async fn identify(lease: &str, session: &Session<'_>) -> Result<Strin
     match find(lease, session).await {
         Err(ClientError::Refused { status, message, hint }) if message == LEASES.unknown(lease) => {
             let message = format!("{message}{}", in_project(session).await);
-            Err(ClientError::Refused { status, message, hint })
+            let hint = hint.unwrap_or_default();
+            let similar = similar(lease, session).await.filter(|_| !hint.starts_with("did you mean"));
+            let similar = similar.map(|similar| format!("did you mean {similar:?}? ")).unwrap_or_default();
+            let hint = format!("{similar}{hint}");
+            Err(ClientError::Refused { status, message, hint: Some(hint) })
         }
         found => found,
     }

@@ -199,7 +199,7 @@ fn number(text: &str) -> Option<u64> {
 pub(super) async fn accept(offer: &OneOffer, session: &mut Session<'_>) -> Result<(), ClientError> {
     let id = find(&offer.offer, session).await?;
     let answer = accept_offer(&id, &offer.offer, session).await?;
-    super::print_lease(&answer, session)
+    super::print_made(answer, session).await
 }
 
 pub(super) async fn decline(offer: &OneOffer, session: &mut Session<'_>) -> Result<(), ClientError> {

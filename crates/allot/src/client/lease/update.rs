@@ -158,7 +158,7 @@ pub(super) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         Ok(answer) => answer,
         Err(error) => offers::negotiate(error, session).await?,
     };
-    super::print_lease(&answer, session)
+    super::print_made(answer, session).await
 }
 
 fn body(
