@@ -167,7 +167,7 @@ impl Admission<'_> {
     /// Free capacity for a project at each instant of the window. The requested amount doesn't matter.
     ///
     /// Hosts that are closed now count as never free. Hosts that don't work count as free from the time when
-    /// they would no longer be replaced. Capacity held for offers counts as free, because any request takes
+    /// they would no longer be replaced, and hosts that are off from the time when they can be on. Capacity held for offers counts as free, because any request takes
     /// precedence over offers.
     ///
     /// # Errors
@@ -243,12 +243,14 @@ impl Admission<'_> {
         Availability { total, steps: changes.steps(within) }
     }
 
-    /// The first instant at which the host can be allocated, as far as its health and being closed matter.
+    /// The first instant at which the host can be allocated, as far as its health, its power and being closed
+    /// matter.
     fn usable_from(&self, host: &Host) -> Timestamp {
-        match self.out_of_use(host, self.now) {
+        let working = match self.out_of_use(host, self.now) {
             Some(_) => self.recovery().unwrap_or(Timestamp::MAX),
             None => Timestamp::MIN,
-        }
+        };
+        working.max(self.on_from(host.id))
     }
 
     /// The first start for which the whole host can be allocated, as far as guests that can't be removed

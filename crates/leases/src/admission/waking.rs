@@ -1,6 +1,8 @@
 //! Hosts that are switched off: whether they can be ready in time, and their rank if power is saved.
 
-use super::Search;
+use jiff::Timestamp;
+
+use super::{Admission, Search};
 use crate::energy::{Draw, Figures};
 use crate::ids::HostId;
 
@@ -15,6 +17,13 @@ pub(super) struct Thrift {
     asleep: bool,
 }
 
+impl Admission<'_> {
+    /// First start of leases that can be allocated the host, as far as its power is concerned.
+    pub(super) fn on_from(&self, host: HostId) -> Timestamp {
+        self.facts.ready_at(host).unwrap_or(Timestamp::MIN)
+    }
+}
+
 impl Search<'_> {
     /// Whether the host is off and can't be ready when the window begins. A host that the lease has already
     /// booked can: it is woken in time.
@@ -24,7 +33,7 @@ impl Search<'_> {
             let mut bookings = self.admission.calendar.bookings(host);
             bookings.any(|(window, booking)| Some(booking.lease) == self.own && window.start() <= start)
         };
-        self.admission.facts.ready_at(host).is_some_and(|ready| ready > start) && !own()
+        self.admission.on_from(host) > start && !own()
     }
 
     /// Whether the host can be promised for the window, as far as its power is concerned. A lease that has

@@ -119,6 +119,28 @@ fn energy_b_nobody_is_promised_a_host_that_cannot_be_there_in_time() {
 }
 
 #[test]
+fn energy_b_a_host_that_is_off_is_available_from_the_start_for_which_it_is_granted() {
+    let mut thrifty = Thrifty::new(3, &[]);
+    thrifty.off(1, 12);
+    thrifty.cloud.facts.waking = {
+        let mut waking = thrifty.cloud.facts.waking.clone().expect("power is saved");
+        waking.insert(HostId(3), Timestamp::MAX);
+        Some(waking).into()
+    };
+    for (asked, each) in [(hosts(1), 1), (slots(1), 4)] {
+        let found = thrifty.admission().availability(&owner().project, &asked, window(0, 60));
+        let found = found.expect("cheap");
+        assert_eq!(found.total, 3 * each);
+        assert_eq!(found.steps, [(window(0, 12), each), (window(12, 60), 2 * each)]);
+        for (step, free) in found.steps {
+            let all = |number: u64| asked.with_number(u32::try_from(number).expect("few")).expect("terms");
+            assert!(thrifty.given(step, all(free)).is_ok(), "{free} from {}", step.start());
+            assert!(thrifty.given(step, all(free + 1)).is_err(), "{free} from {}", step.start());
+        }
+    }
+}
+
+#[test]
 fn energy_b_a_best_effort_lease_starts_when_its_hosts_can_be_on() {
     let mut thrifty = Thrifty::new(2, &[]);
     thrifty.off(1, 12);
