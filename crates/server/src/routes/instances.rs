@@ -191,13 +191,13 @@ pub(crate) async fn delete(
 impl Find for InstanceRecord {
     type Found = Arc<Self>;
 
-    /// As with leases, an instance of another owner is forbidden rather than not found.
+    /// Instances of other projects look as if they didn't exist.
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
+        session.allow(app, Rule::InstancesGet)?;
         let record = instance_id(id).and_then(|id| app.service().instances().get(id));
+        let visible = |record: &Arc<Self>| session.allow_on(app, Rule::InstancesGet, &target(record)).is_ok();
         let missing = || ApiError::new(StatusCode::NOT_FOUND, format!("Instance {} not found", Quoted(id)));
-        let record = record.ok_or_else(missing)?;
-        session.allow_on(app, Rule::InstancesGet, &target(&record))?;
-        Ok(record)
+        record.filter(visible).ok_or_else(missing)
     }
 }
 

@@ -28,11 +28,12 @@ use service::{
 use store::LeaseRecord;
 
 use super::lease_view::{
-    check_properties, foreseen, mark_unseen, target, unknown_properties, usable_flavors, viewed, with_usage,
+    check_properties, foreseen, mark_unseen, seen, target, unknown_properties, usable_flavors, viewed,
+    with_usage,
 };
 use super::offers::said;
 use super::paging::{Paging, Part, unknown_marker};
-use super::visible::Visible;
+use super::visible::{Find, Visible};
 use super::waitlist::entry;
 use super::{project_to_list, series};
 use crate::app::{App, Session};
@@ -378,7 +379,7 @@ pub(crate) async fn show(
 pub(crate) async fn plan(
     State(app): State<App>,
     session: Session,
-    Visible(record): Visible<LeaseRecord>,
+    Visible(record): Visible<Planned>,
 ) -> Result<Json<PlanBody>, ApiError> {
     let states = app.service().leases().moves(&record.lease);
     let count = |state| states.iter().filter(|(_, other)| *other == state).count() as u64;
@@ -402,6 +403,18 @@ pub(crate) async fn plan(
     });
     let summary = record.lease.hunt.as_ref().map(PlanSummary::from);
     Ok(Json(PlanBody { plan: Plan { lease_id: record.lease.id.to_string(), summary, moved, gone, moves } }))
+}
+
+/// A lease whose plan is shown.
+pub(crate) struct Planned;
+
+impl Find for Planned {
+    type Found = Arc<LeaseRecord>;
+
+    fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
+        let found = lease_id(id).and_then(|id| app.service().leases().get(id));
+        seen(app, session, found, ("lease_id", id))
+    }
 }
 
 /// Update a lease.

@@ -10,7 +10,7 @@ use leases::ids::LeaseId;
 use leases::project::UserId;
 use service::Occupancy;
 
-use super::lease_view::target;
+use super::lease_view::seen;
 use crate::app::{App, Session};
 use crate::error::ApiError;
 use crate::extract::Options;
@@ -48,7 +48,7 @@ pub(crate) async fn show(
     let after = options.parsed("after", |text| text.parse().ok())?.unwrap_or(0);
     let limit = options.limit()?.unwrap_or(USUAL).min(MOST);
     if let Some(record) = app.service().leases().get(lease) {
-        session.allow_on(&app, Rule::LeasesGet, &target(&record))?;
+        seen(&app, &session, Some(record), ("lease_id", &id))?;
     } else if !may_see_gone(&app, &session, lease).await? {
         return Err(missing());
     }

@@ -150,13 +150,14 @@ pub(crate) async fn delete(
 impl Find for service::Series {
     type Found = Self;
 
+    /// Series of other projects look as if they didn't exist.
     fn find(app: &App, session: &Session, id: &str) -> Result<Self::Found, ApiError> {
+        session.allow(app, Rule::LeasesGet)?;
         let found = series_id(id).map(|id| (id, app.service().leases().series(id)));
-        let found = found.filter(|(_, leases)| !leases.is_empty());
+        let visible =
+            |record: &Arc<LeaseRecord>| session.allow_on(app, Rule::LeasesGet, &target(record)).is_ok();
+        let found = found.filter(|(_, leases)| !leases.is_empty() && leases.iter().all(visible));
         let (id, leases) = found.ok_or_else(|| ApiError::not_found("series_id", id))?;
-        for record in &leases {
-            session.allow_on(app, Rule::LeasesGet, &target(record))?;
-        }
         Ok(Self { id, leases, skipped: Vec::new() })
     }
 }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::site::Site;
 
 /// Callers that can use an endpoint: `admin`, `member` and `reader` of a project, a user with another role
-/// there (`other`), and a member of another project (`foreign`); or everybody.
+/// there (`other`), and a member of another project (`foreign`), to whom objects look as if they didn't exist;
+/// or everybody.
 const MATRIX: [(&str, &str, &str); 101] = [
     ("GET", "/", "everybody"),
     ("GET", "/versions", "everybody"),
@@ -24,19 +25,19 @@ const MATRIX: [(&str, &str, &str); 101] = [
     ("GET", "/v1/leases", "admin member reader foreign"),
     ("POST", "/v1/leases", "admin member foreign"),
     ("GET", "/v1/leases/{lease_id}", "admin member reader"),
-    ("GET", "/v1/leases/{lease_id}/plan", "admin member reader"),
-    ("GET", "/v1/leases/{lease_id}/occupancy", "admin member reader"),
+    ("GET", "/v1/leases/{lease_id}/plan", "admin member reader foreign"),
+    ("GET", "/v1/leases/{lease_id}/occupancy", "admin member reader foreign"),
     ("PUT", "/v1/leases/{lease_id}", "admin member"),
     ("DELETE", "/v1/leases/{lease_id}", "admin member"),
     ("GET", "/v1/offers", "admin member reader foreign"),
-    ("GET", "/v1/offers/{offer_id}", "admin member reader"),
-    ("POST", "/v1/offers/{offer_id}/accept", "admin member"),
-    ("DELETE", "/v1/offers/{offer_id}", "admin member"),
-    ("GET", "/v1/series/{series_id}", "admin member reader"),
-    ("DELETE", "/v1/series/{series_id}", "admin member"),
+    ("GET", "/v1/offers/{offer_id}", "admin member reader foreign"),
+    ("POST", "/v1/offers/{offer_id}/accept", "admin member foreign"),
+    ("DELETE", "/v1/offers/{offer_id}", "admin member foreign"),
+    ("GET", "/v1/series/{series_id}", "admin member reader foreign"),
+    ("DELETE", "/v1/series/{series_id}", "admin member foreign"),
     ("GET", "/v1/waitlist", "admin member reader foreign"),
-    ("GET", "/v1/waitlist/{waitlist_entry_id}", "admin member reader"),
-    ("DELETE", "/v1/waitlist/{waitlist_entry_id}", "admin member"),
+    ("GET", "/v1/waitlist/{waitlist_entry_id}", "admin member reader foreign"),
+    ("DELETE", "/v1/waitlist/{waitlist_entry_id}", "admin member foreign"),
     ("GET", "/v1/hints", "admin member reader foreign"),
     ("GET", "/v1/os-hosts", "admin"),
     ("POST", "/v1/os-hosts", "admin"),
@@ -82,9 +83,9 @@ const MATRIX: [(&str, &str, &str); 101] = [
     ("GET", "/v1/preemptible/projects", "admin"),
     ("PUT", "/v1/preemptible/projects/{pattern}", "admin"),
     ("DELETE", "/v1/preemptible/projects/{pattern}", "admin"),
-    ("GET", "/v1/instances/{instance_id}", "admin member reader"),
-    ("DELETE", "/v1/instances/{instance_id}", "admin member"),
-    ("POST", "/v1/instances/{instance_id}/start", "admin member"),
+    ("GET", "/v1/instances/{instance_id}", "admin member reader foreign"),
+    ("DELETE", "/v1/instances/{instance_id}", "admin member foreign"),
+    ("POST", "/v1/instances/{instance_id}/start", "admin member foreign"),
     ("GET", "/v1/notifications", "admin member reader foreign"),
     ("GET", "/v1/audit", "admin"),
     ("GET", "/v1/availability", "admin member reader foreign"),
