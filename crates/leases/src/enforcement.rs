@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::lease::Lease;
 use crate::length_limit::{LengthLimit, of_scope};
 use crate::project::ProjectId;
-use crate::quota::{LeaseQuota, OverLeaseQuota};
+use crate::quota::{LeaseQuota, LeaseUse, OverLeaseQuota};
 use crate::scoped::{Scope, ScopeKind, Scoped, Scopes};
 use crate::window::{Window, earlier, later};
 
@@ -198,19 +198,20 @@ impl Enforcement {
         })
     }
 
-    /// Checks a new or changed lease against `quota`. `others` are the project's other leases that have not ended
-    /// ([`LeaseQuota::check`]).
+    /// Checks a project's new or changed lease against `quota`. `others` are the project's other leases that
+    /// have not ended ([`LeaseQuota::check`]).
     pub fn check_quota<'l>(
         &self,
         quota: &LeaseQuota,
+        project: &ProjectId,
         before: Option<&Lease>,
-        lease: &Lease,
+        asked: &LeaseUse,
         others: impl Iterator<Item = &'l Lease>,
     ) -> Result<(), OverLeaseQuota> {
-        if quota.is_unlimited() || self.exempt_projects.contains(&lease.owner.project) {
+        if quota.is_unlimited() || self.exempt_projects.contains(project) {
             return Ok(());
         }
-        quota.check(before, lease, others)
+        quota.check(before, asked, others)
     }
 
     fn lowest<'p>(&self, parts: impl IntoIterator<Item = Scopes<'p>>) -> Option<LengthLimit> {

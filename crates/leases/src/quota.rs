@@ -10,7 +10,7 @@ use std::fmt;
 use jiff::SignedDuration;
 use thiserror::Error;
 
-pub use self::lease::{LeaseCounted, LeaseQuota, OverLeaseQuota};
+pub use self::lease::{LeaseCounted, LeaseQuota, LeaseUse, OverLeaseQuota};
 use crate::instance::{Instance, InstanceKind, InstanceStatus};
 use crate::plan::GuestSize;
 use crate::project::ProjectId;

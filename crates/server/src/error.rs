@@ -297,7 +297,9 @@ fn is_shortage(refusal: &Refusal) -> bool {
 /// Status of a refusal for another reason than capacity.
 fn refused(refusal: &Refusal) -> StatusCode {
     match refusal {
-        Refusal::Terms(TermsError::BeforeEndOutOfLimits) | Refusal::Quota(_) => StatusCode::FORBIDDEN,
+        Refusal::Terms(TermsError::BeforeEndOutOfLimits)
+        | Refusal::Quota(_)
+        | Refusal::QuotaAndLack { .. } => StatusCode::FORBIDDEN,
         Refusal::NoHunt { refusal, .. } | Refusal::EndsTooLate { refusal, .. } => refused(refusal),
         // The client has disconnected.
         Refusal::Canceled => StatusCode::SERVICE_UNAVAILABLE,

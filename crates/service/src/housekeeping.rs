@@ -13,7 +13,7 @@ use leases::lease_pool::pools;
 use leases::maintenance::{MaintenanceWish, earliest_gap};
 use leases::plan::GuestOwner;
 use leases::project::{Owner, ProjectId};
-use leases::quota::LeaseQuota;
+use leases::quota::{LeaseQuota, LeaseUse, OverLeaseQuota};
 use leases::status::LeaseStatus;
 use leases::terms::{HostsTerms, ReservationTerms, Terms};
 use leases::text::quoted_list;
@@ -237,16 +237,42 @@ impl Decider {
         lease: &Lease,
         also: &[Arc<LeaseRecord>],
     ) -> Result<(), Refusal> {
-        let own = state.leases.of_project(&lease.owner.project).chain(also);
+        self.check_quota(state, &lease.owner.project, (before, &LeaseUse::from(lease)), also)?;
+        let given = lease.reservations.iter().map(|reservation| &reservation.allocation);
+        self.check_stack(state, &lease.owner.project, before, &lease.window, given)
+    }
+
+    /// Checks the project's quota for a new or changed lease.
+    fn check_quota(
+        &self,
+        state: &State,
+        project: &ProjectId,
+        (before, asked): (Option<&Lease>, &LeaseUse),
+        also: &[Arc<LeaseRecord>],
+    ) -> Result<(), OverLeaseQuota> {
+        let own = state.leases.of_project(project).chain(also);
         let others = own.map(|record| &record.lease).filter(|other| {
-            other.owner.project == lease.owner.project
+            other.owner.project == *project
                 && before.is_none_or(|before| before.id != other.id)
                 && other.standing.is_firm()
                 && !other.over()
         });
-        self.settings.rules.enforcement.check_quota(&self.lease_quota(), before, lease, others)?;
-        let given = lease.reservations.iter().map(|reservation| &reservation.allocation);
-        self.check_stack(state, &lease.owner.project, before, &lease.window, given)
+        self.settings.rules.enforcement.check_quota(&self.lease_quota(), project, before, asked, others)
+    }
+
+    /// Adds the quota to a refusal for lack of capacity, if the quota would refuse the request as well.
+    pub(crate) fn with_quota(
+        &self,
+        state: &State,
+        project: &ProjectId,
+        asked: (Option<&Lease>, &LeaseUse),
+        also: &[Arc<LeaseRecord>],
+        refusal: Refusal,
+    ) -> Refusal {
+        match self.check_quota(state, project, asked, also) {
+            Err(quota) if refusal.is_lack() => Refusal::QuotaAndLack { quota, lack: Box::new(refusal) },
+            _ => refusal,
+        }
     }
 
     /// Lease quota of a project. The default limit depends on whether the current client is privileged.

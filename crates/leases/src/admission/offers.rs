@@ -47,7 +47,8 @@ pub struct OfferedChange {
 impl Refusal {
     /// Whether there can be alternatives. There is no alternative to an invalid or forbidden request.
     pub fn negotiable(&self) -> bool {
-        self.is_lack() || matches!(self, Self::Enforcement(EnforcementError::TooLong { .. }))
+        let too_long = matches!(self, Self::Enforcement(EnforcementError::TooLong { .. }));
+        self.is_lack() || too_long || matches!(self, Self::QuotaAndLack { .. })
     }
 
     /// Whether other leases use the resources that the request needs.

@@ -82,6 +82,9 @@ pub enum Refusal {
     Enforcement(#[from] EnforcementError),
     #[error(transparent)]
     Quota(#[from] OverLeaseQuota),
+    /// The quota refuses the request, and there isn't enough capacity either.
+    #[error("{quota}")]
+    QuotaAndLack { quota: OverLeaseQuota, lack: Box<Refusal> },
     /// The hints can't be used here.
     #[error(transparent)]
     Hints(#[from] HintError),
@@ -217,6 +220,10 @@ impl Refusal {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Enforcement(limit) => Some(limit.hint()),
+            Self::QuotaAndLack { lack, .. } => {
+                let details = lack.hint().map(|hint| format!(": {hint}")).unwrap_or_default();
+                Some(format!("beside the quota: {lack}{details}"))
+            }
             Self::NotEnough { resource, needed, found, .. } => Some(match resource {
                 Resource::Hosts(report) => {
                     format!("{} needed: {report}", counted(*needed, "host", "hosts"))

@@ -15,6 +15,7 @@ use crate::host::NetworkId;
 use crate::ids::ReservationId;
 use crate::lease::{EndAction, Lease, Reservation, before_end_at};
 use crate::properties::PropertyChange;
+use crate::quota::LeaseUse;
 use crate::requirement::Requirement;
 use crate::status::{EventStatus, LeaseStatus};
 use crate::terms::{
@@ -145,6 +146,13 @@ impl Admission<'_> {
             reservation.resources_changed = false;
         }
         Ok(Updated { lease: updated, before_end_rearmed })
+    }
+
+    /// Minimum use of the lease after a change. `None` if the change is invalid.
+    pub fn least_use(&self, lease: &Lease, changes: &Changes) -> Option<LeaseUse> {
+        let changed = self.on_changed_terms(lease, changes).ok()?;
+        let terms = changed.reservations.iter().map(|reservation| &reservation.terms);
+        Some(LeaseUse::of_reservations(changed.window, terms))
     }
 
     /// Changes a lease to the dates, terms and hosts of an accepted offer.

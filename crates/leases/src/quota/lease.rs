@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use jiff::SignedDuration;
 use thiserror::Error;
 
 use crate::lease::{Allocation, Lease};
+use crate::terms::{ReservationTerms, Terms};
 use crate::window::Window;
 
 /// Maximum of all leases of a project that aren't over. `None` means unlimited.
@@ -63,36 +65,39 @@ impl LeaseQuota {
         *self == Self::default()
     }
 
-    /// Checks whether the lease can be created or changed, given the project's `others` that aren't over.
-    /// `before` is the current version of the lease, if it exists. A change that doesn't increase use is
+    /// Checks whether a lease with this use can be created or changed, given the project's `others` that aren't
+    /// over. `before` is the current version of the lease, if it exists. A change that doesn't increase use is
     /// always allowed, so a lease can be reduced after the quota was.
     pub fn check<'l>(
         &self,
         before: Option<&Lease>,
-        lease: &Lease,
+        asked: &LeaseUse,
         others: impl Iterator<Item = &'l Lease>,
     ) -> Result<(), OverLeaseQuota> {
         let others: Vec<&Lease> = others.collect();
+        let before = before.map(LeaseUse::from);
         if let Some(limit) = self.leases.filter(|_| before.is_none()) {
             within(LeaseCounted::Leases, others.len() as u64, 1, limit)?;
         }
-        let more = |of: fn(&Lease) -> u64| {
-            before.is_none_or(|before| of(lease) > of(before) || !before.window.covers(&lease.window))
+        let more = |of: fn(&LeaseUse) -> u64| {
+            before.is_none_or(|before| of(asked) > of(&before) || !before.covers(asked))
         };
         for (what, limit, of) in [
-            (LeaseCounted::Hosts, self.hosts, hosts as fn(&Lease) -> u64),
-            (LeaseCounted::Instances, self.instances, instances),
+            (LeaseCounted::Hosts, self.hosts, LeaseUse::hosts as fn(&LeaseUse) -> u64),
+            (LeaseCounted::Instances, self.instances, LeaseUse::instances),
         ] {
-            if let Some(limit) = limit.filter(|_| of(lease) > 0 && more(of)) {
-                within(what, most_at_once(&others, &lease.window, of), of(lease), limit)?;
+            if let Some(limit) = limit.filter(|_| of(asked) > 0 && more(of)) {
+                let used = asked.window.map_or(0, |window| most_at_once(&others, &window, of));
+                within(what, used, of(asked), limit)?;
             }
         }
-        let asked = host_seconds(lease);
-        let grows = before.is_none_or(|before| asked > host_seconds(before));
-        if let Some(limit) = self.host_hours.filter(|_| asked > 0 && grows) {
-            let used = others.iter().fold(0_u64, |sum, other| sum.saturating_add(host_seconds(other)));
-            if used.saturating_add(asked) > limit.saturating_mul(SECONDS_PER_HOUR) {
-                let (used, asked) = (used / SECONDS_PER_HOUR, asked.div_ceil(SECONDS_PER_HOUR));
+        let seconds = asked.host_seconds();
+        let grows = before.is_none_or(|before| seconds > before.host_seconds());
+        if let Some(limit) = self.host_hours.filter(|_| seconds > 0 && grows) {
+            let sum = |sum: u64, other: &&Lease| sum.saturating_add(LeaseUse::from(*other).host_seconds());
+            let used = others.iter().fold(0, sum);
+            if used.saturating_add(seconds) > limit.saturating_mul(SECONDS_PER_HOUR) {
+                let (used, asked) = (used / SECONDS_PER_HOUR, seconds.div_ceil(SECONDS_PER_HOUR));
                 return Err(OverLeaseQuota { what: LeaseCounted::HostHours, used, asked, limit });
             }
         }
@@ -100,17 +105,74 @@ impl LeaseQuota {
     }
 }
 
+/// Use of a lease, as far as quotas limit it.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseUse {
+    /// `None` if the lease starts as soon as it can. Other leases don't count for its hosts at one time then.
+    window: Option<Window>,
+    length: SignedDuration,
+    hosts: u64,
+    instances: u64,
+}
+
+impl LeaseUse {
+    /// Minimum use of a lease with these terms, whatever it is granted.
+    pub fn least_of(terms: &Terms) -> Self {
+        let (window, reservations) = (terms.window(), terms.reservations.iter());
+        let least = Self::of_reservations(window, reservations);
+        if terms.has_dates() { least } else { Self { window: None, ..least } }
+    }
+
+    /// Minimum use of a lease with these reservations.
+    pub(crate) fn of_reservations<'t>(
+        window: Window,
+        reservations: impl Iterator<Item = &'t ReservationTerms>,
+    ) -> Self {
+        let (mut hosts, mut instances) = (0_u64, 0_u64);
+        for terms in reservations {
+            match terms {
+                ReservationTerms::Hosts(terms) => hosts += u64::from(terms.min()),
+                ReservationTerms::Instances(_) | ReservationTerms::Flavor(_) => {
+                    instances += u64::from(terms.number());
+                }
+                ReservationTerms::FloatingIps(_) => {}
+            }
+        }
+        Self { window: Some(window), length: window.length(), hosts, instances }
+    }
+
+    fn hosts(&self) -> u64 {
+        self.hosts
+    }
+
+    /// Number of instances with reserved capacity.
+    fn instances(&self) -> u64 {
+        self.instances
+    }
+
+    fn host_seconds(&self) -> u64 {
+        self.hosts.saturating_mul(u64::try_from(self.length.as_secs()).unwrap_or(0))
+    }
+
+    /// Whether the other use lies within the window of this one.
+    fn covers(&self, other: &Self) -> bool {
+        self.window.zip(other.window).is_some_and(|(own, other)| own.covers(&other))
+    }
+}
+
+impl From<&Lease> for LeaseUse {
+    fn from(lease: &Lease) -> Self {
+        Self {
+            window: Some(lease.window),
+            length: lease.window.length(),
+            hosts: sum_of(lease, |allocation| matches!(allocation, Allocation::Hosts(_))),
+            instances: sum_of(lease, |allocation| matches!(allocation, Allocation::Slots(_))),
+        }
+    }
+}
+
 fn within(what: LeaseCounted, used: u64, asked: u64, limit: u64) -> Result<(), OverLeaseQuota> {
     if used.saturating_add(asked) > limit { Err(OverLeaseQuota { what, used, asked, limit }) } else { Ok(()) }
-}
-
-fn hosts(lease: &Lease) -> u64 {
-    sum_of(lease, |allocation| matches!(allocation, Allocation::Hosts(_)))
-}
-
-/// Number of instances with reserved capacity.
-fn instances(lease: &Lease) -> u64 {
-    sum_of(lease, |allocation| matches!(allocation, Allocation::Slots(_)))
 }
 
 fn sum_of(lease: &Lease, counts: fn(&Allocation) -> bool) -> u64 {
@@ -118,17 +180,15 @@ fn sum_of(lease: &Lease, counts: fn(&Allocation) -> bool) -> u64 {
     given.filter(|allocation| counts(allocation)).map(Allocation::amount).sum()
 }
 
-fn host_seconds(lease: &Lease) -> u64 {
-    let seconds = u64::try_from(lease.window.length().as_secs()).unwrap_or(0);
-    hosts(lease).saturating_mul(seconds)
-}
-
 /// Maximum at any one time within the window of the sum of `of` over all leases.
-fn most_at_once(leases: &[&Lease], window: &Window, of: fn(&Lease) -> u64) -> u64 {
+fn most_at_once(leases: &[&Lease], window: &Window, of: fn(&LeaseUse) -> u64) -> u64 {
     let within = leases.iter().filter(|lease| lease.window.overlaps(window));
     // At equal times, ends sort before starts: windows are half-open.
     let mut changes: Vec<(jiff::Timestamp, i8, u64)> = within
-        .flat_map(|lease| [(lease.window.start(), 1, of(lease)), (lease.window.end(), -1, of(lease))])
+        .flat_map(|lease| {
+            let amount = of(&LeaseUse::from(*lease));
+            [(lease.window.start(), 1, amount), (lease.window.end(), -1, amount)]
+        })
         .collect();
     changes.sort_unstable();
     let (mut now, mut most) = (0_u64, 0);
@@ -142,7 +202,9 @@ fn most_at_once(leases: &[&Lease], window: &Window, of: fn(&Lease) -> u64) -> u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{lease, window};
+    use crate::lease_type::LeaseType;
+    use crate::terms::HostsTerms;
+    use crate::testing::{at, lease, window};
 
     fn check(
         quota: LeaseQuota,
@@ -150,7 +212,7 @@ mod tests {
         asked: &Lease,
         others: &[Lease],
     ) -> Option<(LeaseCounted, u64, u64, u64)> {
-        let over = quota.check(before, asked, others.iter()).err()?;
+        let over = quota.check(before, &asked.into(), others.iter()).err()?;
         Some((over.what, over.used, over.asked, over.limit))
     }
 
@@ -192,7 +254,7 @@ mod tests {
         let asked = lease(3, window(0, 271), &[3]);
         assert_eq!(check(quota, None, &asked, &others), Some((LeaseCounted::HostHours, 5, 5, 10)));
         assert_eq!(check(quota, Some(&asked), &lease(3, window(9, 280), &[3]), &others), None, "no more");
-        let over = quota.check(None, &asked, others.iter()).expect_err("too much").to_string();
+        let over = quota.check(None, &(&asked).into(), others.iter()).expect_err("too much").to_string();
         assert_eq!(over, "Quota exceeded for leases: 5 of 10 host-hours are in use, and 5 are asked for");
     }
 
@@ -208,5 +270,24 @@ mod tests {
         assert_eq!(check(quota, None, &with_slots(2, window(0, 60), 3), &others), None);
         let asked = with_slots(2, window(0, 60), 4);
         assert_eq!(check(quota, None, &asked, &others), Some((LeaseCounted::Instances, 5, 4, 8)));
+    }
+
+    #[test]
+    fn a_request_counts_with_the_least_that_it_can_get() {
+        let hosts = ReservationTerms::Hosts(HostsTerms::new(2, 9).expect("a range"));
+        let terms = Terms::new(window(0, 60), None, vec![hosts.clone(), hosts]).expect("terms");
+        let others = [lease(1, window(0, 60), &[1, 2])];
+        let check = |limit, terms: &Terms| {
+            let quota = LeaseQuota { hosts: Some(limit), ..LeaseQuota::default() };
+            let over = quota.check(None, &LeaseUse::least_of(terms), others.iter()).err()?;
+            Some((over.used, over.asked))
+        };
+        assert_eq!((check(5, &terms), check(6, &terms)), (Some((2, 4)), None));
+        let soon = terms.of_type(LeaseType::BestEffort { deadline: at(100) });
+        assert_eq!(
+            (check(3, &soon), check(4, &soon)),
+            (Some((0, 4)), None),
+            "it can start after the other one"
+        );
     }
 }

@@ -61,6 +61,38 @@ async fn a_change_and_a_series_count_as_well() {
 }
 
 #[tokio::test]
+async fn what_neither_the_quota_nor_the_hosts_allow_is_refused_for_both() {
+    let quota = LeaseQuota { hosts: Some(2), ..LeaseQuota::default() };
+    let site = site(quota).await;
+    ask(&site, "foreign", &lease(2, 1)).await.ok(201);
+    let of_quota = "Quota exceeded for leases: 0 of 2 hosts at one time are in use, and 3 are asked for";
+    let both = |refused: &Value| {
+        let message = refused["error_message"].as_str().expect("a message");
+        assert!(message.ends_with(of_quota), "{message}");
+        let hint = refused["hint"].as_str().expect("a hint");
+        assert!(hint.starts_with("beside the quota: Not enough hosts available: 3 hosts needed"), "{hint}");
+    };
+    for path in ["/v1/leases", "/v1/leases?dry_run=true"] {
+        let refused =
+            site.send_as("member", axum::http::Method::POST, path, Some(&lease(3, 1))).await.ok(403);
+        both(&refused);
+        let kinds = refused["offers"].as_array().expect("offers").iter().map(|offer| offer["kind"].clone());
+        assert_eq!(kinds.collect::<Vec<_>>(), [json!("fewer_hosts")], "what the quota allows");
+    }
+    let mut series = lease(3, 1);
+    series["repeat"] = json!({"every": "1w", "times": 2});
+    both(&ask(&site, "member", &series).await.ok(403));
+    let made = ask(&site, "member", &lease(1, 1)).await.ok(201)["lease"].clone();
+    let path = format!("/v1/leases/{}", made["id"].as_str().expect("an identifier"));
+    let reservation = &made["reservations"][0]["id"];
+    let change = json!({"reservations": [{"id": reservation, "min": 3, "max": 3}]});
+    both(&site.send_as("member", axum::http::Method::PUT, &path, Some(&change)).await.ok(403));
+    let mut waits = lease(3, 1);
+    waits["waitlist"] = json!(true);
+    ask(&site, "member", &waits).await.ok(202);
+}
+
+#[tokio::test]
 async fn an_offer_is_accepted_within_the_quota_only() {
     let site = site(LeaseQuota { leases: Some(1), ..LeaseQuota::default() }).await;
     ask(&site, "foreign", &lease(4, 1)).await.ok(201);
@@ -72,7 +104,7 @@ async fn an_offer_is_accepted_within_the_quota_only() {
     let accept = format!("/v1/offers/{offer}/accept");
     let full = site.send_as("member", post.clone(), &accept, Some(&json!({}))).await.error();
     assert_eq!(full.0, 403, "it would be the second lease: {}", full.1);
-    let refused = site.send_as("member", post.clone(), path, Some(&lease(1, 1))).await.ok(400);
+    let refused = site.send_as("member", post.clone(), path, Some(&lease(1, 1))).await.ok(403);
     assert!(refused["offers"].is_null(), "nothing is offered that the quota has no room for: {refused}");
     let delete = format!("/v1/leases/{}", made["id"].as_str().expect("an identifier"));
     site.send_as("member", axum::http::Method::DELETE, &delete, None).await.ok(204);

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use leases::admission::{Admission, Grant, Refusal};
 use leases::ids::{LeaseId, ReservationId};
 use leases::lease::{self, EndAction, Lease};
+use leases::quota::LeaseUse;
 use leases::terms::Terms;
 use leases::work::Budget;
 use store::{Commit, IdempotencyRecord, LeaseRecord, Write};
@@ -101,7 +102,11 @@ impl Leases<'_> {
         self.check_size(new, 1)?;
         let (identity, now) = (self.service.decider.identify(caller, new), as_stored(new.asked_at));
         let observation = self.observe_for_new(new).await;
-        let proposed = self.service.consider(|budget| self.propose(&identity, new, now, budget)).await;
+        let propose = |budget: &Budget| {
+            let proposed = self.propose(&identity, new, now, budget);
+            proposed.map_err(|error| self.with_quota(&identity, new, error))
+        };
+        let proposed = self.service.consider(propose).await;
         let proposed = proposed.inspect_err(|error| self.service.count_refusal(caller, new, error))?;
         Ok(proposed.decided_on(observation).record)
     }
@@ -169,7 +174,19 @@ impl Leases<'_> {
             Err(ServiceError::Refused(refusal)) if new.waits && refusal.is_lack() => {
                 Waitlist::of(self.service).to_wait(identity, new, refusal, now)
             }
-            decided => decided,
+            decided => decided.map_err(|error| self.with_quota(identity, new, error)),
+        }
+    }
+
+    /// Adds the quota to an error that reports a lack of capacity, if it would refuse the request as well.
+    fn with_quota(self, identity: &lease::NewLease, new: &NewLease, error: ServiceError) -> ServiceError {
+        match error {
+            ServiceError::Refused(refusal) => {
+                let (project, asked) = (&identity.owner.project, LeaseUse::least_of(&new.terms));
+                let state = self.service.snapshot();
+                self.service.decider.with_quota(&state, project, (None, &asked), &[], refusal).into()
+            }
+            error => error,
         }
     }
 

@@ -8,6 +8,7 @@ use leases::admission::{Admission, Refusal};
 use leases::calendar::Calendar;
 use leases::ids::{LeaseId, SeriesId};
 use leases::lease::{Lease, NewLease as Identity};
+use leases::quota::LeaseUse;
 use leases::terms::Terms;
 use leases::window::Window;
 use leases::work::Budget;
@@ -282,6 +283,10 @@ impl Leases<'_> {
                     let overlaps = refusal.is_lack()
                         && series.leases.iter().any(|other| other.lease.window.overlaps(&occupied))
                         && alone().grant_usual(&caller.project, &terms, rules).is_ok();
+                    let asked = LeaseUse::least_of(&terms);
+                    let decider = &self.service.decider;
+                    let refusal =
+                        decider.with_quota(&state, &caller.project, (None, &asked), &series.leases, refusal);
                     return Err(Missing { overlaps, ..Missing::new(*window, refusal) });
                 }
             };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use leases::admission::{Admission, Refusal, Updated};
+use leases::admission::{Admission, Changes, Refusal, Updated};
 use leases::ids::{LeaseId, OffersId, ReservationId};
 use leases::lease::{Allocation, Lease, Reservation};
 use leases::window::Window;
@@ -150,12 +150,27 @@ impl Leases<'_> {
                     let others = (movable.others.as_slice(), movable.settled);
                     let refusal =
                         admission.ends_later_by_moves(&before.lease, &changes.changes, others, refusal);
-                    naming_own_lease(state, &before.lease, refusal)
+                    let refusal = naming_own_lease(state, &before.lease, refusal);
+                    self.with_quota(&admission, state, &before.lease, &changes.changes, refusal)
                 })?
             }
         };
         let Updated { lease, before_end_rearmed } = updated;
         Ok(Decided { lease, wording: reworded(&before.wording, &changes.wording), before_end_rearmed, moved })
+    }
+
+    /// Adds the quota to a refusal for lack of capacity, if it would refuse the change as well.
+    fn with_quota(
+        self,
+        admission: &Admission<'_>,
+        state: &State,
+        before: &Lease,
+        changes: &Changes,
+        refusal: Refusal,
+    ) -> Refusal {
+        let Some(asked) = admission.least_use(before, changes) else { return refusal };
+        let asked = (Some(before), &asked);
+        self.service.decider.with_quota(state, &before.owner.project, asked, &[], refusal)
     }
 
     /// Decides, asks the external enforcer if there is one, and commits.
