@@ -139,7 +139,7 @@ impl<'a> CounterOffers<'a> {
             return Ok(Offers { offers: offers.into_iter().map(Arc::new).collect(), held: false });
         }
         let hold_them = |alternatives: Alternatives<LeaseRecord>| {
-            let held = !alternatives.found.is_empty() && self.may_hold(&caller.project, group.now);
+            let held = !alternatives.found.is_empty() && self.may_hold(&caller.owner(), group.now);
             let commit = held.then(|| self.held(&caller.owner(), &alternatives, of, group));
             // Offers that are too large for one transaction are suggested but not held.
             let limits = &self.service.decider.settings.writes;
@@ -147,9 +147,9 @@ impl<'a> CounterOffers<'a> {
             let offers = alternatives.found.into_iter().map(Arc::new).collect();
             let offers = Offers { offers, held: commit.is_some() };
             let Some(commit) = commit else { return Ok(Transaction::none(offers)) };
-            let project = caller.project.clone();
+            let owner = caller.owner();
             Ok(Transaction::of(commit, offers).then(move |service| {
-                service.progress().offers_held.note(&project, group.now);
+                service.progress().offers_held.note(&owner, group.now);
                 service.wake.notify_one();
             }))
         };
@@ -157,9 +157,9 @@ impl<'a> CounterOffers<'a> {
     }
 
     /// Whether the limits allow holding offers. Beyond them, offers are only suggested.
-    fn may_hold(self, project: &ProjectId, now: Timestamp) -> bool {
+    fn may_hold(self, owner: &Owner, now: Timestamp) -> bool {
         let limits = self.service.decider.settings.offer_limits;
-        limits.at_once > 0 && self.service.progress().offers_held.count(project, now) < limits.hourly
+        limits.at_once > 0 && self.service.progress().offers_held.count(owner, now) < limits.hourly
     }
 
     /// The commit that holds these offers. It withdraws the held offers that they disregard and whose

@@ -224,7 +224,7 @@ settings! {
     /// Refusals whose offers are held for one user at once; beyond that, the oldest are withdrawn. 0 never
     /// holds any
     "leases.offers_at_once" "N" => service.offer_limits.at_once;
-    /// Refusals whose offers are held for one project in an hour; later offers are shown but not held
+    /// Refusals whose offers are held for one user in an hour; later offers are shown but not held
     "leases.offers_hourly" "N" => service.offer_limits.hourly;
     /// Maximum time ahead of a later start that is offered
     "leases.offers_ahead" "DURATION" => service.offers_ahead;

@@ -340,8 +340,8 @@ async fn two_users_are_not_offered_the_same() {
 }
 
 #[tokio::test]
-async fn offers_are_said_and_not_held_beyond_what_a_project_may_hold() {
-    let limits = service::OfferLimits { at_once: 1, hourly: 3 };
+async fn offers_are_said_and_not_held_beyond_what_a_user_may_hold() {
+    let limits = service::OfferLimits { at_once: 1, hourly: 2 };
     let limited = service::Settings { offer_limits: limits, ..settings() };
     let mut world = world_with(1, limited, None, |fleet| fleet).await;
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");
@@ -353,15 +353,15 @@ async fn offers_are_said_and_not_held_beyond_what_a_project_may_hold() {
         assert!(!offers.offers.is_empty());
         offers.held
     };
-    assert!(held("anna", &mut world).await && held("bert", &mut world).await);
-    assert!(held("carl", &mut world).await, "each user has a limit of their own");
+    assert!(held("anna", &mut world).await && held("anna", &mut world).await);
     world.run_until(at(2)).await;
-    assert!(!held("anna", &mut world).await, "three in this hour");
+    assert!(!held("anna", &mut world).await, "two in this hour");
+    assert!(held("bert", &mut world).await, "each user has a limit of their own");
     world.run_until(at(61)).await;
     let new = NewLease { asked_at: world.now(), ..asking(70, 90, vec![hosts(1)]) };
     make(&mut world, asking(62, 180, vec![hosts(1)])).await.expect("free");
-    let offers =
-        world.service.offers().for_lease(&caller("q"), &new, Hold::Default).await.expect("the store works");
+    let anna = service::Caller { user: leases::project::UserId("anna".into()), ..caller("q") };
+    let offers = world.service.offers().for_lease(&anna, &new, Hold::Default).await.expect("the store works");
     assert!(offers.held, "another hour");
 }
 
