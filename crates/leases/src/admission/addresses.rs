@@ -6,14 +6,30 @@ use std::net::IpAddr;
 use super::{Refusal, Resource, Search};
 use crate::host::FloatingIp;
 use crate::ids::FloatingIpId;
-use crate::terms::FloatingIpsTerms;
+use crate::terms::{FloatingIpsTerms, ReservationTerms};
 
 /// Cost of a look at an address.
 const LOOKING: u64 = 20;
 
 impl Search<'_> {
+    /// Leaves the addresses that these reservations of the lease require to them. Free addresses of a network
+    /// are equal otherwise, so the order of the reservations doesn't matter.
+    pub(super) fn leaving_required<'t>(
+        mut self,
+        asked: impl IntoIterator<Item = &'t ReservationTerms>,
+    ) -> Self {
+        for terms in asked {
+            if let ReservationTerms::FloatingIps(terms) = terms {
+                let required = terms.required().iter().map(|address| (terms.network.clone(), *address));
+                self.required.extend(required);
+            }
+        }
+        self
+    }
+
     /// Addresses for a reservation: required ones first, then those it already holds, then free ones in
-    /// inventory order. Addresses reserved for offers come last.
+    /// inventory order, except those that other reservations of the lease require. Addresses reserved for
+    /// offers come last.
     pub(super) fn floating_ips(
         &self,
         position: usize,
@@ -39,7 +55,11 @@ impl Search<'_> {
                 chosen.insert(*ip);
             }
         }
-        let (kept, others): (Vec<_>, Vec<_>) = free.iter().map(|ip| ip.id).partition(|ip| held.contains(ip));
+        let claimed = |ip: &FloatingIp| {
+            !self.required.is_empty() && self.required.contains(&(ip.network.clone(), ip.address))
+        };
+        let unclaimed = free.iter().filter(|ip| !claimed(ip)).map(|ip| ip.id);
+        let (kept, others): (Vec<_>, Vec<_>) = unclaimed.partition(|ip| held.contains(ip));
         let amount = asked.amount() as usize;
         let offered =
             |ip: &FloatingIpId| !self.admission.facts.offered.floating_ip_free(*ip, &self.window, None);

@@ -43,6 +43,7 @@ mod usual;
 mod waking;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -65,7 +66,7 @@ use crate::calendar::Calendar;
 use crate::enforcement::Enforcement;
 use crate::filters::Filters;
 use crate::hints::{HintRules, Hints};
-use crate::host::Inventory;
+use crate::host::{Inventory, NetworkId};
 use crate::host_facts::HostFacts;
 use crate::hunt::Hunting;
 use crate::ids::{FloatingIpId, HostId, LeaseId};
@@ -316,6 +317,8 @@ struct Search<'a> {
     leaving: Option<HostId>,
     /// The lease can keep its own hosts even if they are closed or don't work.
     keeps_own: bool,
+    /// Addresses that reservations of the lease require, by network.
+    required: BTreeSet<(NetworkId, IpAddr)>,
     taken: Taken,
 }
 
@@ -330,16 +333,18 @@ impl<'a> Search<'a> {
     fn new(admission: Admission<'a>, window: Window, own: Option<LeaseId>) -> Self {
         let window = window.since(admission.now);
         let (patient, leaving, keeps_own) = (false, None, false);
-        Self { admission, window, own, patient, leaving, keeps_own, taken: Taken::default() }
+        let required = BTreeSet::new();
+        Self { admission, window, own, patient, leaving, keeps_own, required, taken: Taken::default() }
     }
 
     /// Serves new reservations in turn, or together if that fails.
-    fn give_all(mut self, asked: &[&ReservationTerms]) -> Result<Vec<Allocation>, Refusal> {
-        let given = self.give_in_turn(asked);
+    fn give_all(self, asked: &[&ReservationTerms]) -> Result<Vec<Allocation>, Refusal> {
+        let mut search = self.leaving_required(asked.iter().copied());
+        let given = search.give_in_turn(asked);
         given.or_else(|refusal| {
             let parts = asked.iter().map(|terms| assignment::Part { terms, held: None });
             let parts: Vec<_> = parts.collect();
-            self.give_together(&parts).ok_or(refusal)
+            search.give_together(&parts).ok_or(refusal)
         })
     }
 

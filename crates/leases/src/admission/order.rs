@@ -8,7 +8,7 @@ use crate::terms::ReservationTerms;
 struct Hardness {
     /// Whole hosts come first: slots also fit on hosts that are in use anyway.
     kind: Kind,
-    /// Number of hosts that could serve it, fewest first. For addresses, the number of required ones.
+    /// Number of hosts that could serve it, fewest first. The order of addresses doesn't matter.
     candidates: usize,
     position: usize,
 }
@@ -36,7 +36,7 @@ pub(super) fn hardest_first(search: &Search<'_>, asked: &[&ReservationTerms]) ->
                     let rooms = terms.slots().map(|slots| search.rooms(&slots).0.len());
                     (Kind::Slots, rooms.unwrap_or(0))
                 }
-                ReservationTerms::FloatingIps(terms) => (Kind::FloatingIps, terms.required().len()),
+                ReservationTerms::FloatingIps(_) => (Kind::FloatingIps, 0),
             };
             Hardness { kind, candidates, position }
         })

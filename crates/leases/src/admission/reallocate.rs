@@ -120,7 +120,8 @@ impl<'a> Attempt<'a> {
     }
 
     fn search(&self) -> Search<'a> {
-        Search::new(self.admission, self.updated.window, Some(self.before.id))
+        let search = Search::new(self.admission, self.updated.window, Some(self.before.id));
+        search.leaving_required(self.updated.reservations.iter().map(|reservation| &reservation.terms))
     }
 
     /// A search in which everything that the lease has counts as taken.

@@ -489,6 +489,23 @@ fn w15_a_lease_with_required_addresses_can_be_changed() {
 }
 
 #[test]
+fn w15_no_reservation_takes_an_address_that_another_one_of_the_lease_requires() {
+    let cloud = with_addresses(Cloud::new(0));
+    let ips = |numbers: &[u128]| Allocation::FloatingIps(numbers.iter().map(|n| FloatingIpId(*n)).collect());
+    for (asked, expected) in [
+        ([addresses(1, &[]), addresses(1, &[2]), addresses(1, &[1])], [ips(&[3]), ips(&[2]), ips(&[1])]),
+        ([addresses(1, &[3]), addresses(1, &[]), addresses(1, &[1])], [ips(&[3]), ips(&[2]), ips(&[1])]),
+        ([addresses(2, &[3]), addresses(1, &[1]), addresses(0, &[])], [ips(&[2, 3]), ips(&[1]), ips(&[])]),
+    ] {
+        assert_eq!(cloud.decide(window(10, 60), asked.to_vec()), Ok(expected.to_vec()));
+    }
+    let beside = vec![hosts(1, 1), addresses(1, &[]), addresses(1, &[1])];
+    let cloud = with_addresses(Cloud::new(1));
+    let given = cloud.decide(window(10, 60), beside).expect("free");
+    assert_eq!(given[1..], [ips(&[2]), ips(&[1])]);
+}
+
+#[test]
 fn instances_follow_capacity_over_time_not_the_sum_of_all_that_touch_the_window() {
     let mut cloud = Cloud::new(1);
     cloud.lease(1, window(0, 60), vec![instances(8, 1, Affinity::Any)]);
