@@ -318,6 +318,7 @@ fn refused(refusal: &Refusal) -> StatusCode {
             | EnforcementError::TooEarlyToExtend { .. },
         )
         | Refusal::StartInPast
+        | Refusal::OfferedStartPassed(_)
         | Refusal::DeadlineInPast
         | Refusal::StartAfterDeadline
         | Refusal::NotEnough { .. }

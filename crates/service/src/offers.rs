@@ -288,7 +288,7 @@ impl<'a> CounterOffers<'a> {
         let first = state.withdrawing_offers(&offer.lease.standing.group().into_iter().collect());
         let facts = self.service.decider.host_facts(&state, now);
         let admission = self.service.decider.admission(&state, &facts, now, budget);
-        let lease = admission.accepted(&offer.lease)?;
+        let lease = admission.accepted(&offer.lease, offer.created_at)?;
         // The project might have got other leases since the offer.
         self.service.decider.check_stack_of(&state, None, &lease)?;
         let record = LeaseRecord { lease, created_at: now, ..LeaseRecord::clone(&offer) };

@@ -2,14 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
+
 use super::assignment::Part;
 use super::{Admission, HealingInterval, Refusal, Resource, Search, order};
 use crate::host::Health;
 use crate::ids::{FloatingIpId, HostId, ReservationId};
 use crate::lease::{Allocation, Lease, Reservation};
+use crate::lease_type::LeaseType;
+use crate::offer::OfferKind;
 use crate::standing::Standing;
 use crate::status::LeaseStatus;
 use crate::terms::{FloatingIpsTerms, HostsTerms, ReservationTerms, SlotsTerms};
+use crate::window::Window;
 
 /// Cost to copy the calendar of a host.
 const COPYING: u64 = 10;
@@ -47,17 +52,33 @@ impl Admission<'_> {
 }
 
 impl Admission<'_> {
-    /// The hosts for a lease that was offered. They are the offered ones, unless one has failed since, or a guest blocks the
-    /// start there while other hosts are free.
-    pub fn accepted(&self, offered: &Lease) -> Result<Lease, Refusal> {
-        let firm = Lease { standing: Standing::Firm, ..offered.clone() };
+    /// The lease of an accepted offer that was made at `made_at`. It gets the offered hosts, unless one has
+    /// failed since, or a guest blocks the start there while other hosts are free.
+    pub fn accepted(&self, offered: &Lease, made_at: Timestamp) -> Result<Lease, Refusal> {
+        let window = self.accepted_window(offered, made_at)?;
+        let before_end = offered.before_end.map(|at| at.max(window.start()));
+        let firm = Lease { standing: Standing::Firm, window, before_end, ..offered.clone() };
         if self.stands(&firm) {
             let blocked = !self.blocked_hosts(&firm).is_empty();
             let healed = blocked.then(|| self.heal(&firm, HealingInterval(None))).flatten();
             return Ok(healed.filter(|healed| healed.has_as_much_as(&firm)).unwrap_or(firm));
         }
-        let reservations = self.given_anew(offered)?;
+        let reservations = self.given_anew(&firm)?;
         Ok(Lease { reservations, ..firm })
+    }
+
+    /// The window of an accepted offer. If its start has passed, it starts now and ends as offered, unless the
+    /// request was for exactly that start.
+    fn accepted_window(&self, offered: &Lease, made_at: Timestamp) -> Result<Window, Refusal> {
+        let start = offered.window.start();
+        if start >= self.now || offered.lease_type != LeaseType::Schedule {
+            return Ok(offered.window);
+        }
+        let is_later = matches!(offered.standing, Standing::Offered { kind: OfferKind::LaterStart, .. });
+        if start > made_at && !is_later {
+            return Err(Refusal::OfferedStartPassed(start));
+        }
+        Ok(offered.window.since(self.now))
     }
 
     /// Allocates hosts again for a lease that has not started. It prefers its current hosts but needn't keep

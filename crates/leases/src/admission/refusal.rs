@@ -90,6 +90,9 @@ pub enum Refusal {
     Hints(#[from] HintError),
     #[error("Start date must be later than current date")]
     StartInPast,
+    /// The start of an accepted offer has passed, and the request was for exactly that start.
+    #[error("The offered start, {}, has passed: send the request again", minute(*.0))]
+    OfferedStartPassed(Timestamp),
     /// The lease would have timed out before the request.
     #[error("The timeout must be later than the current date")]
     DeadlineInPast,

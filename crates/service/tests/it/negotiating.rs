@@ -95,6 +95,30 @@ async fn cls_10_e_an_offer_holds_for_a_while_and_not_longer() {
 }
 
 #[tokio::test]
+async fn cls_10_e_an_offer_accepted_after_its_start_begins_now_unless_the_request_named_that_start() {
+    // The hosts of a world and the end of its only lease, the request, and the window after five minutes.
+    for (hosts_there, taken_until, kind, start, accepted) in [
+        (1, 3, OfferKind::LaterStart, 0, Some(window(5, 63))),
+        (2, 60, OfferKind::FewerHosts, 0, Some(window(5, 60))),
+        (2, 60, OfferKind::FewerHosts, 2, None),
+    ] {
+        let mut world = world(hosts_there).await;
+        make(&mut world, asking(0, taken_until, vec![hosts(1)])).await.expect("free");
+        let new = asking(start, 60, vec![hosts(hosts_there)]);
+        let offers = held_for(&mut world, "q", new, Hold::For(minutes(10))).await;
+        let offer = of_kind(&offers, kind).clone();
+        world.run_until(at(5)).await;
+        let lease = accept(&mut world, "q", &offer).await;
+        if let Some(accepted) = accepted {
+            assert_eq!(lease.expect("it holds").lease.window, accepted);
+        } else {
+            let refused = lease.expect_err("it named that start").to_string();
+            assert!(refused.ends_with("has passed: send the request again"), "{refused}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn cls_10_e_an_offer_that_holds_survives_a_restart() {
     let mut world = world(1).await;
     make(&mut world, asking(0, 60, vec![hosts(1)])).await.expect("free");

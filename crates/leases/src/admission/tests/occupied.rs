@@ -197,7 +197,7 @@ fn an_accepted_offer_holds_on_occupied_hosts_only_without_empty_ones() {
     let offered = lease(1, window(0, 60), &[1]);
     let hosts = |occupied: &[u64]| {
         let cloud = Cloud::occupied(2, occupied);
-        cloud.admission(0).accepted(&offered).expect("an offer is a promise").reservations[0]
+        cloud.admission(0).accepted(&offered, at(0)).expect("an offer is a promise").reservations[0]
             .allocation
             .hosts()
     };
