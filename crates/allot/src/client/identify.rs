@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
+use cluster::nearest;
 use serde_json::Value;
 
 use super::table::{is_identifier, short_length};
 use super::wire::{is_uuid, plain, read};
 use super::{ClientError, Session};
-use crate::nearest::nearest;
 
 /// Minimum length of an identifier prefix, in characters.
 const LEAST_PREFIX: usize = 4;

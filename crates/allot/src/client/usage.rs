@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand, ValueEnum};
+use cluster::nearest;
 use leases::usage::Decimal;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +14,6 @@ use super::period::{self, Past};
 use super::table::{Column, Table, id, prose, time, word};
 use super::wire::read;
 use super::{ClientError, Session};
-use crate::nearest::nearest;
 
 /// Events per request.
 const PAGE: usize = 500;

@@ -18,7 +18,6 @@ use self::file::File;
 use super::ini::{self, Given};
 use super::options::{self, Becomes, DURATION, EXTERNAL, Kind, Known, Use};
 use crate::config::{TABLE, UNRESOLVED, without_passwords};
-use crate::nearest::nearest;
 
 /// A translated setting.
 #[derive(Clone, Debug, PartialEq)]

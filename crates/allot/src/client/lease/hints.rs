@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use api::v1::SchedulerHints;
+use cluster::nearest;
 use serde_json::Value;
 
 use crate::client::table::{Table, prose, word};
 use crate::client::wire::{plain, read};
 use crate::client::{ClientError, Session};
-use crate::nearest::nearest;
 
 /// Maximum number of values per hint in the table. `-o json` has all of them.
 const MOST_VALUES: usize = 5;

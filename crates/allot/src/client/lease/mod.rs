@@ -20,6 +20,7 @@ use api::v1::SessionOf;
 use api::v1::body::LeaseChange;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use cluster::nearest;
 use leases::status::LeaseStatus;
 use serde_json::Value;
 
@@ -29,7 +30,6 @@ use super::identify::{Listed, is_prefix};
 use super::table::short_length;
 use super::wire::{Lease, is_uuid, read};
 use super::{ClientError, Session};
-use crate::nearest::nearest;
 
 pub(super) use end_action::EndAction;
 #[cfg(test)]
