@@ -27,10 +27,11 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 ///
 /// Names are compared without the components that an unknown name leaves out, so `nod1` is similar to
 /// `node1.example.org`.
-pub fn did_you_mean<'a>(unknown: &[&str], names: impl Iterator<Item = &'a str> + Clone) -> String {
+pub fn did_you_mean<'a>(unknown: &[&str], names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
     let mut meant: Vec<&str> = Vec::new();
     for word in unknown.iter().take(MOST_UNKNOWN) {
-        for name in nearest_names(word, names.clone()) {
+        for name in nearest_names(word, &names) {
             if !meant.contains(&name) {
                 meant.push(name);
             }
@@ -45,12 +46,12 @@ pub fn did_you_mean<'a>(unknown: &[&str], names: impl Iterator<Item = &'a str> +
 }
 
 /// All names that are equally similar, in the given order, up to [`MOST_NAMES`].
-fn nearest_names<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+fn nearest_names<'a>(word: &str, names: &[&'a str]) -> Vec<&'a str> {
     let word: String = word.chars().take(MOST_LETTERS).collect();
     let components = word.split('.').count();
     let mut least = tolerance(&word);
     let mut found = Vec::new();
-    for name in names {
+    for &name in names {
         let end = name.match_indices('.').nth(components - 1).map_or(name.len(), |(at, _)| at);
         let compared = &name[..end];
         // Letters have at most four bytes, so a longer name differs too much.
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn similar_names_are_suggested_without_the_components_that_were_left_out() {
         let names = ["web.example.org", "db1.example.org", "db2.example.org", "db3.example.org"];
-        let meant = |unknown: &[&str]| did_you_mean(unknown, names.into_iter());
+        let meant = |unknown: &[&str]| did_you_mean(unknown, names);
         assert_eq!(meant(&["wb"]), "; did you mean web.example.org?");
         assert_eq!(meant(&["wev.exmple.org"]), "; did you mean web.example.org?");
         assert_eq!(meant(&["db"]), "; did you mean db1.example.org, db2.example.org or db3.example.org?");
@@ -96,6 +97,6 @@ mod tests {
             assert_eq!(meant(&[strange]), "", "{strange}");
         }
         let long = "db".repeat(100_000);
-        assert_eq!(did_you_mean(&["db1", long.as_str()], [long.as_str(), "é"].into_iter()), "");
+        assert_eq!(did_you_mean(&["db1", long.as_str()], [long.as_str(), "é"]), "");
     }
 }

@@ -391,14 +391,14 @@ pub(super) fn methods(config: &mut AuthConfig, configuration: &Configuration) ->
                 (AuthMethod::LocalKeystone, Some((&mut config.users_file, path)))
             }
         };
-        if let Some((place, path)) = file {
-            if *place.get_or_insert_with(|| path.clone()) != *path {
-                let reason = match method {
-                    AuthMethod::Tokens => "auth: tokens can have one file",
-                    _ => "auth: basic and local-keystone must have the same file",
-                };
-                mistakes.push(reason.to_owned());
-            }
+        if let Some((place, path)) = file
+            && *place.get_or_insert_with(|| path.clone()) != *path
+        {
+            let reason = match method {
+                AuthMethod::Tokens => "auth: tokens can have one file",
+                _ => "auth: basic and local-keystone must have the same file",
+            };
+            mistakes.push(reason.to_owned());
         }
         config.methods.push(method);
     }

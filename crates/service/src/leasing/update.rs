@@ -151,7 +151,7 @@ impl Leases<'_> {
                     let refusal =
                         admission.ends_later_by_moves(&before.lease, &changes.changes, others, refusal);
                     let refusal = naming_own_lease(state, &before.lease, refusal);
-                    self.with_quota(&admission, state, &before.lease, &changes.changes, refusal)
+                    self.with_quota_of_change(&admission, state, &before.lease, &changes.changes, refusal)
                 })?
             }
         };
@@ -160,7 +160,7 @@ impl Leases<'_> {
     }
 
     /// Adds the quota to a refusal for lack of capacity, if it would refuse the change as well.
-    fn with_quota(
+    fn with_quota_of_change(
         self,
         admission: &Admission<'_>,
         state: &State,
