@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use fleet::simulated::Happening;
+use leases::admission::Refusal;
 use leases::host::Health;
 use leases::ids::{GuestId, HostId};
 use leases::instance::{InstanceStatus, LeaseHint};
@@ -118,7 +119,17 @@ impl Simulation {
                 self.report.made += 1;
                 self.checker.acknowledged(&accepted);
                 let (then, now) = (offer.lease.window, accepted.lease.window);
-                if then == now { Ok(()) } else { Err(format!("{id} was offered for {then:?}, not {now:?}")) }
+                let is_late = then.start() < now.start() && now.start() <= accepted.created_at;
+                if now.end() == then.end() && (now.start() == then.start() || is_late) {
+                    Ok(())
+                } else {
+                    Err(format!("{id} was offered for {then:?}, not {now:?}"))
+                }
+            }
+            Err(ServiceError::Refused(Refusal::OfferedStartPassed(start)))
+                if start < self.service().now() =>
+            {
+                Ok(())
             }
             Err(ServiceError::Store(_)) => {
                 self.report.uncertain += 1;
