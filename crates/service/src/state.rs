@@ -51,24 +51,6 @@ pub(crate) fn stays(instance: &Instance) -> bool {
     instance.kind == InstanceKind::Regular && instance.is_to_run()
 }
 
-/// Whether the write affects decisions about leases, without being a lease itself.
-fn is_ground(write: &Write) -> bool {
-    match write {
-        Write::Lease { .. } | Write::ForgetLease { .. } | Write::ForgetInstance { .. } => false,
-        Write::Instance { record, .. } => stays(&record.instance),
-        _ => true,
-    }
-}
-
-/// Whether other services' commits affect decisions about leases, apart from their leases.
-fn has_ground(delta: &Delta) -> bool {
-    let Delta { revision: _, leases: _, steps: _, instances, .. } = delta;
-    let Delta { hosts, floating_ips, free_pools, flavors, properties, preemptible_projects, .. } = delta;
-    let inventory = !(hosts.is_empty() && floating_ips.is_empty() && free_pools.is_empty());
-    let named = !(flavors.is_empty() && properties.is_empty() && preemptible_projects.is_empty());
-    inventory || named || instances.values().flatten().any(|record| stays(&record.instance))
-}
-
 /// Whether the record reserves resources for offers.
 fn is_for_offers(lease: &Lease) -> bool {
     matches!(lease.standing, Standing::Kept { .. })
@@ -187,7 +169,7 @@ impl State {
                 self.offered.remove(*id);
             }
         }
-        self.ground += u64::from(writes.iter().any(is_ground));
+        self.ground += u64::from(writes.iter().any(|write| self.is_ground(write)));
         for write in writes {
             match write {
                 Write::Lease { record, .. } => self.put_lease(Arc::from(record), now)?,
@@ -246,7 +228,7 @@ impl State {
             }
             self.offered.remove(*id);
         }
-        self.ground += u64::from(has_ground(&delta));
+        self.ground += u64::from(self.has_ground(&delta));
         for (id, record) in delta.leases {
             match record {
                 Some(record) => self.put_lease(Arc::new(record), now)?,
@@ -292,6 +274,30 @@ impl State {
         }
         self.revision = delta.revision;
         Ok(())
+    }
+
+    /// Whether the write can invalidate decisions about leases, without being a lease itself. What is only
+    /// added can't: decisions don't use it.
+    fn is_ground(&self, write: &Write) -> bool {
+        match write {
+            Write::Lease { .. } | Write::ForgetLease { .. } | Write::ForgetInstance { .. } => false,
+            Write::AddFloatingIp(_) => false,
+            Write::Host { record, .. } => self.hosts.contains_key(&record.host.id),
+            Write::Flavor(flavor) => self.flavors.contains_key(&flavor.id),
+            Write::Instance { record, .. } => stays(&record.instance),
+            _ => true,
+        }
+    }
+
+    /// Like [`Self::is_ground`], for commits of other services.
+    fn has_ground(&self, delta: &Delta) -> bool {
+        let Delta { revision: _, leases: _, steps: _, instances, .. } = delta;
+        let Delta { hosts, floating_ips, free_pools, flavors, properties, preemptible_projects, .. } = delta;
+        hosts.keys().any(|id| self.hosts.contains_key(id))
+            || floating_ips.keys().any(|id| self.floating_ips.contains_key(id))
+            || flavors.keys().any(|id| self.flavors.contains_key(id))
+            || !(free_pools.is_empty() && properties.is_empty() && preemptible_projects.is_empty())
+            || instances.values().flatten().any(|record| stays(&record.instance))
     }
 
     fn put_lease(&mut self, record: Arc<LeaseRecord>, now: Timestamp) -> Result<(), Conflict> {

@@ -10,11 +10,13 @@ use async_trait::async_trait;
 use fleet::simulated::{Layout, SimulatedFleet};
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
+use leases::host::{FloatingIp, NetworkId};
+use leases::ids::FloatingIpId;
 use leases::project::{Owner, UserId};
 use leases::terms::{HostsTerms, ReservationTerms, Terms};
 use leases::window::Window;
 use store::memory::MemoryStore;
-use store::{Commit, PreemptibleProjectRecord, Wording, Write};
+use store::{Commit, FloatingIpRecord, PreemptibleProjectRecord, Wording, Write};
 use tokio::sync::Notify;
 
 use super::*;
@@ -266,6 +268,21 @@ async fn what_was_decided_on_something_else_than_leases_is_decided_again() {
         vec![Write::PreemptibleProject(PreemptibleProjectRecord { pattern, created_at })]
     };
     assert_eq!(decided_times(other, true).await, 2 + AHEAD as u64);
+}
+
+#[tokio::test]
+async fn additions_to_the_inventory_do_not_invalidate_decisions() {
+    let address = || {
+        let floating_ip = FloatingIp {
+            id: FloatingIpId(1),
+            network: NetworkId("public".into()),
+            address: std::net::Ipv4Addr::LOCALHOST.into(),
+            reservable: true,
+        };
+        let created_at = Timestamp::UNIX_EPOCH;
+        vec![Write::AddFloatingIp(FloatingIpRecord { floating_ip, subnet: String::new(), created_at })]
+    };
+    assert_eq!(decided_times(address, true).await, 2);
 }
 
 #[tokio::test]
