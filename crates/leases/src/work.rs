@@ -7,16 +7,23 @@
 //! once it is used up. The partial result is discarded: the decision is
 //! [`Refusal::TooCostly`](crate::admission::Refusal::TooCostly), never a wrong "not enough hosts".
 //!
+//! The caller can also learn how a long decision proceeds: a budget [with pauses](Budget::with_pauses) calls a
+//! function after every [`SLICE`] of work, which can let other decisions go first.
+//!
 //! A decision also stops early if its client has disconnected: another thread calls [`Budget::cancel`], and
 //! the decision is [`Refusal::Canceled`](crate::admission::Refusal::Canceled), which isn't sent to any
 //! client.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Default limit per decision. At 10 ns per unit, the costliest decision takes about 0.3 s of computing. With
 /// 10,000 hosts, a reservation of hosts costs 0.8 million units, a reservation of instances 1.3 million, and
 /// each value in an expression 0.04 million (`cargo run --release -p leases --example costs`).
 pub const DEFAULT_UNITS: u64 = 30_000_000;
+
+/// Units between two pauses, about 20 ms of computing.
+pub const SLICE: u64 = 2_000_000;
 
 /// Reason why a decision stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
@@ -37,15 +44,35 @@ pub struct Budget {
     canceled: AtomicBool,
     /// Whether work is counted. Without counting, threads that share the budget don't contend for it.
     counts: bool,
+    pause: Option<Pause>,
+}
+
+/// Called with the units spent so far.
+struct Pause(Box<dyn Fn(u64) + Send + Sync>);
+
+impl fmt::Debug for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pause")
+    }
 }
 
 /// An unlimited budget shared by many decisions. It doesn't count, and must not be canceled.
-pub static UNLIMITED: Budget =
-    Budget { limit: u64::MAX, spent: AtomicU64::new(0), canceled: AtomicBool::new(false), counts: false };
+pub static UNLIMITED: Budget = Budget { counts: false, ..Budget::unlimited() };
 
 impl Budget {
     pub const fn new(units: u64) -> Self {
-        Self { limit: units, spent: AtomicU64::new(0), canceled: AtomicBool::new(false), counts: true }
+        Self {
+            limit: units,
+            spent: AtomicU64::new(0),
+            canceled: AtomicBool::new(false),
+            counts: true,
+            pause: None,
+        }
+    }
+
+    /// Calls `pause` with the units spent so far after every [`SLICE`] of work, on the thread that works.
+    pub fn with_pauses(units: u64, pause: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self { pause: Some(Pause(Box::new(pause))), ..Self::new(units) }
     }
 
     /// An unlimited budget that counts.
@@ -61,7 +88,13 @@ impl Budget {
         }
         let before = self.spent.fetch_add(units, Ordering::Relaxed);
         // The counter can't overflow: no decision lives long enough to charge that often.
-        before.saturating_add(units) <= self.limit && !self.canceled.load(Ordering::Relaxed)
+        let spent = before.saturating_add(units);
+        if let Some(Pause(pause)) = &self.pause
+            && spent / SLICE > before / SLICE
+        {
+            pause(spent);
+        }
+        spent <= self.limit && !self.canceled.load(Ordering::Relaxed)
     }
 
     /// Charges work that is already done, without a check whether to continue.
@@ -111,6 +144,8 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -131,6 +166,19 @@ mod tests {
         budget.cancel();
         assert!(!budget.spend(1));
         assert_eq!((budget.exhausted(), budget.stopped()), (false, Some(Stop::Canceled)));
+    }
+
+    #[test]
+    fn a_budget_pauses_after_every_slice() {
+        let pauses = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&pauses);
+        let budget = Budget::with_pauses(u64::MAX, move |spent| {
+            count.fetch_add(spent, Ordering::Relaxed);
+        });
+        for _ in 0..5 {
+            assert!(budget.spend(SLICE / 2));
+        }
+        assert_eq!(pauses.load(Ordering::Relaxed), SLICE + 2 * SLICE);
     }
 
     #[test]

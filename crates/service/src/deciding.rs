@@ -3,16 +3,16 @@
 //! A decision to be committed is made with the write lock if it takes little work, which is nearly always the
 //! case. If it takes more, it is made without the lock so that other commits can proceed, and is committed if
 //! it still holds by then. Long decisions and reads without the write lock wait for one of a few places;
-//! reads of the store have places of their own. All of this runs on separate threads, so no response waits
-//! for a decision that it doesn't need. With only one thread, as in simulations, everything runs on that
-//! thread in order of arrival.
+//! reads of the store have places of their own. Expensive decisions pause for cheap requests. All of this
+//! runs on separate threads, so no response waits for a decision that it doesn't need. With only one thread,
+//! as in simulations, everything runs on that thread in order of arrival.
 
 use std::sync::Arc;
 
 use leases::project::ProjectId;
 use leases::work::{Budget, Stop};
 use store::{Revision, StoreError};
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::runtime::Handle;
 
 use crate::client::{Client, Gone};
 use crate::cost;
@@ -20,6 +20,7 @@ use crate::meter::Meter;
 use crate::places::{Kind, Place, Who};
 use crate::service::Service;
 use crate::state::State;
+use crate::turn::{Turn, has_several_threads};
 use crate::types::ServiceError;
 use crate::writing::{NoWriter, Writer};
 
@@ -76,10 +77,8 @@ impl Service {
         &self,
         decide: impl FnOnce(&Budget) -> Result<T, ServiceError>,
     ) -> Result<T, ServiceError> {
-        let _place = self.place(Kind::Read).await?;
-        let (decided, work) = self.decide(decide);
-        self.charge_for(work);
-        decided
+        let place = self.place(Kind::Read).await?;
+        self.decide_in(place, decide)
     }
 
     /// Like [`Self::consider`], in parts. Other clients get their turn between two parts.
@@ -144,7 +143,8 @@ impl Service {
             }
             // Several parts would block other writers for too long.
             if turn.is_none() {
-                let (decided, work) = self.decide(|budget| decide(None, budget));
+                let budget = Budget::new(self.decider.settings.decision_work);
+                let (decided, work) = self.decide(budget, |budget| decide(None, budget));
                 writer.meter.count(work);
                 if let Part::Done(decided) = decided? {
                     return Ok((writer, decided));
@@ -167,9 +167,7 @@ impl Service {
             // Not before: the decision then includes everything that is committed while it waits for its
             // place.
             let on = *first.get_or_insert_with(|| self.decided_on());
-            let (part, work) = self.decide(|budget| decide(so_far, budget));
-            self.charge_for(work);
-            drop(place);
+            let part = self.decide_in(place, |budget| decide(so_far, budget));
             so_far = match part? {
                 Part::Done(decided) => return Ok((on, decided)),
                 Part::More(decided) if turn.is_some() || self.places.is_free(Kind::Parts) => Some(decided),
@@ -208,15 +206,29 @@ impl Service {
         (state.revision, state.ground)
     }
 
-    /// Decides immediately with the full budget, until the client leaves. The caller must have a place. Also
-    /// returns the work: processor time, or the counted work if that is more, since not every part of a
-    /// decision counts its work.
+    /// Decides in a place with the full budget, and charges the client. Once per use of a place: the usual
+    /// cost of its operation follows each charge.
+    fn decide_in<T, E: From<NoWriter>>(
+        &self,
+        place: Place,
+        decide: impl FnOnce(&Budget) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let turn = Turn::begin(&self.places, place);
+        let budget = turn.budget(self.decider.settings.decision_work);
+        let (decided, work) = self.decide(budget, decide);
+        turn.end(work);
+        decided
+    }
+
+    /// Decides immediately, until the client leaves. Also returns the work: processor time, or the counted
+    /// work if that is more, since not every part of a decision counts its work.
     fn decide<T, E: From<NoWriter>>(
         &self,
+        budget: Budget,
         decide: impl FnOnce(&Budget) -> Result<T, E>,
     ) -> (Result<T, E>, u64) {
         let client = Client::current();
-        let budget = Arc::new(Budget::new(self.decider.settings.decision_work));
+        let budget = Arc::new(budget);
         let deciding = client.as_ref().map(|client| client.decides(&budget));
         let clock = &self.parts.clock;
         let begun = clock.processor_time();
@@ -229,14 +241,6 @@ impl Service {
         }
         let work = budget.spent().max(cost::of_time(took.unwrap_or_default()));
         (if stopped == Some(Stop::Canceled) { Err(NoWriter::Gone.into()) } else { decided }, work)
-    }
-
-    /// Charges the current client, if any, for its use of a place, in units of work. Once per use of a place:
-    /// the usual cost of its operation follows each charge.
-    fn charge_for(&self, cost: u64) {
-        if let Some(client) = Client::current() {
-            self.places.charge(&client.who(), cost);
-        }
     }
 
     /// Charges the current client for the time until the meter is dropped.
@@ -277,8 +281,7 @@ pub(crate) fn never<T>(_: &State, _: &T) -> bool {
 
 /// Runs `compute` off the threads that serve requests, if the runtime has several threads.
 pub(crate) fn beside_requests<T>(compute: impl FnOnce() -> T) -> T {
-    let several =
-        Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    let several = Handle::try_current().is_ok_and(|runtime| has_several_threads(&runtime));
     if several { tokio::task::block_in_place(compute) } else { compute() }
 }
 

@@ -91,6 +91,7 @@ mod suspension;
 mod tokens;
 mod traces;
 mod transact;
+mod turn;
 mod types;
 mod usage;
 mod use_cases;

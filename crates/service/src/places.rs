@@ -17,6 +17,9 @@
 //! While a project has a waiting request, only its own costs raise its level. If the other projects raised it too, a
 //! request that costs more than the lead would wait as long as cheaper ones arrive.
 //!
+//! An expensive decision without the write lock pauses for cheap requests: see [`crate::turn`]. Other expensive requests
+//! wait until it is complete, so few are incomplete at a time.
+//!
 //! Requests of one user are served in order of arrival. A canceled request leaves nothing in the queue. The server
 //! limits how many requests a client can have under way.
 
@@ -24,6 +27,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leases::project::{Owner, ProjectId, UserId};
+use leases::work::SLICE;
 use tokio::sync::oneshot;
 
 use crate::levels::{LEAD, Levels};
@@ -49,6 +53,10 @@ pub(crate) enum Kind {
     /// A place for reading the store. It never delays decisions.
     Store,
 }
+
+/// Maximum number of paused decisions of each kind. Only a request that was cheap so far can pause another, so there
+/// are usually few. Each keeps its memory.
+const MAX_PAUSED: usize = 8;
 
 /// Method and route of a request. The usual cost is remembered for each operation.
 pub(crate) type Operation = Arc<str>;
@@ -99,6 +107,8 @@ struct Waiting {
     who: Who,
     /// Known minimum cost of the request.
     expected: u64,
+    /// Whether it has begun. It costs nothing more than what is charged already, and expensive requests wait for it.
+    paused: bool,
     granted: oneshot::Sender<Place>,
 }
 
@@ -127,12 +137,29 @@ impl Places {
     /// Waits for a place. `expected` is the known minimum cost of the request. A canceled request leaves the
     /// queue.
     pub async fn enter(self: &Arc<Self>, kind: Kind, who: Who, expected: u64) -> Place {
+        self.enter_as(kind, who, expected, false).await
+    }
+
+    /// Waits for a place again, after [`Self::is_outranked`].
+    pub async fn reenter(self: &Arc<Self>, kind: Kind, who: Who) -> Place {
+        self.enter_as(kind, who, 0, true).await
+    }
+
+    /// Whether a request waits that is cheap and would go before more work of this client. False if many
+    /// decisions are paused already.
+    pub fn is_outranked(&self, kind: Kind, who: &Who) -> bool {
+        self.queues().is_outranked(kind, who)
+    }
+
+    async fn enter_as(self: &Arc<Self>, kind: Kind, who: Who, expected: u64, paused: bool) -> Place {
         let (entry, granted) = {
             let mut queues = self.queues();
             // A place is only free if no request waits for it.
             if queues.of(kind).free > 0 {
                 queues.of_mut(kind).free -= 1;
-                queues.let_in(&who);
+                if !paused {
+                    queues.let_in(&who);
+                }
                 return self.place(kind);
             }
             let number = queues.next;
@@ -140,7 +167,7 @@ impl Places {
             queues.begin_wait(&who);
             let queue = queues.of_mut(kind);
             let (sender, granted) = oneshot::channel();
-            queue.waiting.push(Waiting { number, who, expected, granted: sender });
+            queue.waiting.push(Waiting { number, who, expected, paused, granted: sender });
             (Entry { places: self, kind, number }, granted)
         };
         let place = granted.await;
@@ -154,9 +181,14 @@ impl Places {
 
     /// Charges a client for its work in a place, and updates the usual cost of the operation.
     pub fn charge(&self, who: &Who, cost: u64) {
+        self.charge_rest(who, cost, 0);
+    }
+
+    /// Like [`Self::charge`], if the part `charged` of the cost was charged before.
+    pub fn charge_rest(&self, who: &Who, cost: u64, charged: u64) {
         let mut queues = self.queues();
         if let Who::Client(Some((owner, operation))) = who {
-            queues.charge(owner, cost);
+            queues.charge(owner, cost.saturating_sub(charged));
             let usual = queues.within(owner).usual.entry(Arc::clone(operation)).or_default();
             *usual = cost.max(*usual / 2);
         }
@@ -225,7 +257,9 @@ impl Queues {
     fn take_next(&mut self, kind: Kind) -> Option<Waiting> {
         let next = self.next_of(&self.of(kind).waiting)?;
         let next = self.of_mut(kind).waiting.remove(next);
-        self.let_in(&next.who);
+        if !next.paused {
+            self.let_in(&next.who);
+        }
         self.end_wait(&next.who);
         Some(next)
     }
@@ -243,17 +277,18 @@ impl Queues {
         let mut users = HashSet::new();
         // Best candidate of each project: the one whose user will have the lowest level.
         let mut of_projects: HashMap<&ProjectId, (u64, usize, u64)> = HashMap::new();
-        for (position, Waiting { number, who, expected, .. }) in waiting.iter().enumerate() {
+        let only_cheap = waiting.iter().any(|waiting| waiting.paused);
+        for (position, Waiting { number, who, expected, paused, .. }) in waiting.iter().enumerate() {
             match who {
                 // The loop goes before clients.
                 Who::Loop => offer((false, 0, *number), position),
                 Who::Client(None) => offer((true, self.projects.floor(), *number), position),
-                Who::Client(Some((owner, operation))) if users.insert(owner) => {
-                    let within = self.within.get(&owner.project);
-                    let usual = within.and_then(|within| within.usual.get(operation)).copied();
-                    let cost = usual.unwrap_or_default().max(*expected).min(MAX_ESTIMATE);
-                    let used = within.map_or(0, |within| within.users.of(&owner.user));
-                    let mine = (used.saturating_add(cost), position, cost);
+                Who::Client(Some((owner, operation))) if *paused || users.insert(owner) => {
+                    let cost = if *paused { 0 } else { self.estimate(owner, operation, *expected) };
+                    if only_cheap && cost >= SLICE {
+                        continue;
+                    }
+                    let mine = (self.used(owner).saturating_add(cost), position, cost);
                     let best = of_projects.entry(&owner.project).or_insert(mine);
                     *best = mine.min(*best);
                 }
@@ -264,6 +299,39 @@ impl Queues {
             offer((true, self.projects.of(project).saturating_add(cost), waiting[position].number), position);
         }
         next.map(|(_, position)| position)
+    }
+
+    fn is_outranked(&self, kind: Kind, who: &Who) -> bool {
+        let waiting = &self.of(kind).waiting;
+        let Who::Client(Some((owner, _))) = who else { return false };
+        if waiting.iter().filter(|waiting| waiting.paused).count() >= MAX_PAUSED {
+            return false;
+        }
+        let Some(next) = self.next_of(waiting).map(|next| &waiting[next]) else { return false };
+        match &next.who {
+            Who::Loop => true,
+            Who::Client(None) => false,
+            Who::Client(Some((other, operation))) => {
+                let cost = if next.paused { 0 } else { self.estimate(other, operation, next.expected) };
+                let (level, mine) = if other.project == owner.project {
+                    (self.used(other), self.used(owner))
+                } else {
+                    (self.projects.of(&other.project), self.projects.of(&owner.project))
+                };
+                cost < SLICE && level.saturating_add(cost) < mine
+            }
+        }
+    }
+
+    /// Estimated cost of a waiting request.
+    fn estimate(&self, owner: &Owner, operation: &Operation, expected: u64) -> u64 {
+        let usual = self.within.get(&owner.project).and_then(|within| within.usual.get(operation)).copied();
+        usual.unwrap_or_default().max(expected).min(MAX_ESTIMATE)
+    }
+
+    /// Level of a user within the project.
+    fn used(&self, owner: &Owner) -> u64 {
+        self.within.get(&owner.project).map_or(0, |within| within.users.of(&owner.user))
     }
 
     fn let_in(&mut self, who: &Who) {

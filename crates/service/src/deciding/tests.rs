@@ -142,6 +142,34 @@ async fn while_something_is_decided_without_a_change_others_are_served() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_costly_decision_pauses_for_a_cheap_one() {
+    let (service, (latch, open)) = (service().await, Latch::new());
+    let served = Arc::new(AtomicU64::new(0));
+    let (deciding, stop, before) = (Arc::clone(&service), Arc::clone(&latch), Arc::clone(&served));
+    let costly = async move {
+        let consider = deciding.consider(|budget| {
+            stop.stop();
+            budget.charge(COSTLY);
+            Ok(before.load(Ordering::Relaxed))
+        });
+        consider.await
+    };
+    let costly = tokio::spawn(client("costly").scope(costly));
+    latch.reached.notified().await;
+    let mut places = Vec::new();
+    while let Some(place) = service.place(Kind::Read).now_or_never() {
+        places.push(place.expect("there is no client"));
+    }
+    let cheap = service.consider(|_| Ok(served.fetch_add(1, Ordering::Relaxed)));
+    let mut cheap = Box::pin(client("cheap").scope(cheap));
+    assert!(cheap.as_mut().now_or_never().is_none(), "the places are taken");
+    open.send(()).expect("it waits");
+    cheap.await.expect("nobody has gone");
+    let served = costly.await.expect("no panic").expect("nobody has gone");
+    assert_eq!(served, 1, "the cheap request was served before the end of the costly one");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn while_a_costly_change_is_decided_others_are_served() {
     let (service, (latch, open)) = (service().await, Latch::new());
     let (deciding, stop) = (Arc::clone(&service), Arc::clone(&latch));

@@ -332,3 +332,32 @@ fn a_request_is_expected_to_cost_what_others_of_its_kind_cost_its_project() {
     let waiting = waiting.map(|(project, kind)| wait(&places, Kind::Write, asks(project, "b", kind))).into();
     assert_eq!(order(held, waiting), [1, 0]);
 }
+
+#[test]
+fn a_paused_decision_goes_after_cheap_requests_and_before_expensive_ones() {
+    let places = Places::new(1);
+    places.charge(&user("paused"), 10 * LEAD);
+    places.charge(&user("expensive"), SLICE);
+    let held = taken(&places, Kind::Read);
+    assert!(!places.is_outranked(Kind::Read, &user("paused")), "no request waits");
+    let mut waiting = vec![wait(&places, Kind::Read, user("expensive"))];
+    assert!(!places.is_outranked(Kind::Read, &user("paused")), "expensive requests pause nothing");
+    waiting.push(wait(&places, Kind::Read, user("cheap")));
+    assert!(places.is_outranked(Kind::Read, &user("paused")));
+    assert!(!places.is_outranked(Kind::Read, &user("other")), "it has used nothing");
+    let again = Arc::clone(&places);
+    let mut again: Wait = Box::pin(async move { again.reenter(Kind::Read, user("paused")).await });
+    assert!(poll(&mut again).is_none(), "the place is taken");
+    waiting.push(again);
+    assert_eq!(order(held, waiting), [1, 2, 0]);
+}
+
+#[test]
+fn users_of_one_project_pause_decisions_of_each_other() {
+    let places = Places::new(1);
+    places.charge(&member("p", "costly"), 10 * LEAD);
+    let _held = taken(&places, Kind::Read);
+    let _cheap = wait(&places, Kind::Read, member("p", "cheap"));
+    assert!(places.is_outranked(Kind::Read, &member("p", "costly")));
+    assert!(!places.is_outranked(Kind::Read, &member("p", "cheap")));
+}
