@@ -57,7 +57,13 @@ impl fmt::Debug for Pause {
 }
 
 /// An unlimited budget shared by many decisions. It doesn't count, and must not be canceled.
-pub static UNLIMITED: Budget = Budget { counts: false, ..Budget::unlimited() };
+pub static UNLIMITED: Budget = Budget {
+    limit: u64::MAX,
+    spent: AtomicU64::new(0),
+    canceled: AtomicBool::new(false),
+    counts: false,
+    pause: None,
+};
 
 impl Budget {
     pub const fn new(units: u64) -> Self {

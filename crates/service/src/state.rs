@@ -280,8 +280,10 @@ impl State {
     /// added can't: decisions don't use it.
     fn is_ground(&self, write: &Write) -> bool {
         match write {
-            Write::Lease { .. } | Write::ForgetLease { .. } | Write::ForgetInstance { .. } => false,
-            Write::AddFloatingIp(_) => false,
+            Write::Lease { .. }
+            | Write::ForgetLease { .. }
+            | Write::ForgetInstance { .. }
+            | Write::AddFloatingIp(_) => false,
             Write::Host { record, .. } => self.hosts.contains_key(&record.host.id),
             Write::Flavor(flavor) => self.flavors.contains_key(&flavor.id),
             Write::Instance { record, .. } => stays(&record.instance),

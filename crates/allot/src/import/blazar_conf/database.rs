@@ -1,7 +1,7 @@
 //! The setting `database`, from the address of Blazar's database.
 
 use super::file::File;
-use super::{Translation, note, origin};
+use super::translation::{Translation, note, origin};
 use crate::config;
 
 /// Parameters that are taken over. All others are of Blazar's driver.

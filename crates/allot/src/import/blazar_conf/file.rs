@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::login::LOGIN;
-use super::{Note, note, option, wrong};
+use super::translation::{Note, note, option, wrong};
 use crate::import::ini::Given;
 use crate::import::options;
+
+/// Section with the login of the service that validates tokens.
+pub(super) const LOGIN: &str = "keystone_authtoken";
 
 /// Section and option that have a value for each line.
 const MULTIPLE: (&str, &str) = ("oslo_messaging_notifications", "driver");

@@ -2,12 +2,9 @@
 
 use leases::text::quoted;
 
-use super::file::File;
-use super::{Translation, note, origin, wrong};
+use super::file::{File, LOGIN};
+use super::translation::{Translation, note, origin, wrong};
 use crate::import::options;
-
-/// Section with the login of the service that validates tokens.
-pub(super) const LOGIN: &str = "keystone_authtoken";
 
 const CREDENTIAL: &str = "keystone.application_credential";
 

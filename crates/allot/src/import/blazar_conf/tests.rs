@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use server::RateLimit;
+
 use super::*;
 use crate::config::{ConfigError, Configuration, merge};
 
