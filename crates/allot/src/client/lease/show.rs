@@ -8,6 +8,10 @@ use crate::client::sizes::memory;
 use crate::client::table::{Table, date, id, prose, word};
 use crate::client::wire::{Cost, Event, Lease, PlanSummary, Reservation, plain};
 
+/// Maximum length of an address in a table of leases: that of an IPv4 address. A longer one would hide other
+/// columns.
+const LONGEST_ADDRESS: usize = "255.255.255.255".len();
+
 /// Table of leases, sorted by start.
 pub(crate) fn list(mut leases: Vec<Lease>) -> Table {
     leases.sort_by(|a, b| (&a.start_date, &a.name, &a.id).cmp(&(&b.start_date, &b.name, &b.id)));
@@ -110,13 +114,16 @@ fn status(lease: &Lease) -> String {
     if lease.degraded { format!("{}, degraded", lease.status) } else { lease.status.clone() }
 }
 
-/// Summarizes the reservations, with the first of their addresses if they have any.
+/// Summarizes the reservations, with the first address of each if it is short.
 fn reserved(lease: &Lease) -> String {
+    let is_short = |address: &str| address.len() <= LONGEST_ADDRESS;
     let summaries =
         lease.reservations.iter().map(|reservation| match reservation.texts("floating_ips").as_slice() {
-            [] => brief_summary(reservation),
-            [only] => format!("{} ({only})", summary(reservation)),
-            [first, others @ ..] => format!("{} ({first} +{})", summary(reservation), others.len()),
+            [only] if is_short(only) => format!("{} ({only})", summary(reservation)),
+            [first, others @ ..] if is_short(first) => {
+                format!("{} ({first} +{})", summary(reservation), others.len())
+            }
+            _ => brief_summary(reservation),
         });
     summaries.collect::<Vec<_>>().join(", ")
 }
@@ -258,6 +265,12 @@ Lease web (ecdcc9ea-d38d-4032-a9e3-3a8dbcc06753)
         leased.reservations = vec![serde_json::from_value(addresses).expect("a reservation")];
         assert!(one(&leased, &TimeZone::UTC).contains("  addresses    10.0.0.7, 10.0.0.9"));
         assert_eq!(reserved(&leased), "2 addresses (10.0.0.7 +1)");
+        let long = json!({
+            "id": "r", "resource_type": "virtual:floatingip", "amount": 1, "status": "active",
+            "floating_ips": ["2001:db8:85a3:8d3:1319:8a2e:370:7348"],
+        });
+        leased.reservations = vec![serde_json::from_value(long).expect("a reservation")];
+        assert_eq!(reserved(&leased), "1 address");
     }
 
     #[test]
