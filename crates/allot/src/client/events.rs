@@ -96,7 +96,7 @@ fn number(notification: &Value) -> u64 {
 
 /// Whether events are printed as a table. In a pipe, they are lines, unless a table is requested.
 fn is_table(style: &Style) -> bool {
-    style.is_brief() || style.format == Format::Wide
+    style.is_brief() || style.format == Format::Wide || style.columns.is_some()
 }
 
 /// Prints pages of notifications.
@@ -221,6 +221,19 @@ mod tests {
 
     fn line(notification: &Value) -> Option<String> {
         Some(Event::read(notification).ok()?.line(&TimeZone::UTC))
+    }
+
+    #[test]
+    fn events_in_a_pipe_are_lines_unless_a_table_is_requested() {
+        let columns = Some(std::rc::Rc::new(vec!["TIME".to_owned()]));
+        for (style, wanted) in [
+            (Style::default(), false),
+            (Style { width: Some(80), ..Style::default() }, true),
+            (Style { format: Format::Wide, ..Style::default() }, true),
+            (Style { columns, ..Style::default() }, true),
+        ] {
+            assert_eq!(is_table(&style), wanted, "{style:?}");
+        }
     }
 
     #[test]
