@@ -205,7 +205,8 @@ impl Table {
     ) -> Result<Rendered, ClientError> {
         let columns = self.chosen(style)?;
         let mut notes = Vec::new();
-        if let (true, Some(none), Format::Table | Format::Wide) = (self.is_empty(), self.none, style.format) {
+        let none = self.none.filter(|_| self.is_empty() && style.format != Format::Csv);
+        if let Some(none) = none {
             return Ok(Rendered { text: String::new(), notes: vec![none.to_owned()] });
         }
         let cells = |column: &usize| self.cells(*column, style.is_brief(), zone, now);
@@ -575,6 +576,8 @@ mod tests {
         let none = Table::new([word("NAME").key()]).or("There are none.");
         let text = rendered(&none, &Style::default());
         assert_eq!((text.text.as_str(), text.notes), ("", vec!["There are none.".to_owned()]));
+        let names = rendered(&none, &Style { format: Format::Name, ..Style::default() });
+        assert_eq!((names.text.as_str(), names.notes), ("", vec!["There are none.".to_owned()]));
         let csv = rendered(&none, &Style { format: Format::Csv, ..Style::default() });
         assert_eq!((csv.text.as_str(), csv.notes.len()), ("NAME", 0));
     }

@@ -27,9 +27,9 @@ use serde_json::Value;
 use super::confirm::{Act, Consent, Found};
 use super::dates::of_answer;
 use super::identify::{Listed, is_prefix};
-use super::table::short_length;
+use super::table::{Table, short_length};
 use super::wire::{Lease, is_uuid, read};
-use super::{ClientError, Session};
+use super::{ClientError, Format, Session};
 
 pub(super) use end_action::EndAction;
 #[cfg(test)]
@@ -161,11 +161,16 @@ async fn list(arguments: &List, session: &mut Session<'_>) -> Result<(), ClientE
     if let (Some(name), true) = (&arguments.name, leases.is_empty()) {
         let similar = similar(name, session).await.map(|similar| format!(" Did you mean {similar:?}?"));
         session.note(&format!("No lease called {name:?} found.{}", similar.unwrap_or_default()));
-        if session.is_for_people() {
+        if session.style.format != Format::Csv {
             return Ok(());
         }
     }
-    session.print_table(&show::list(leases))
+    session.print_table(&listed(leases, !query.is_empty()))
+}
+
+fn listed(leases: Vec<Lease>, is_filtered: bool) -> Table {
+    let table = show::list(leases);
+    if is_filtered { table.or("No matching leases.") } else { table }
 }
 
 /// Maximum number of leases that are searched for a similar name.
@@ -403,6 +408,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::client::table::Style;
+
+    #[test]
+    fn an_empty_list_says_whether_leases_were_filtered() {
+        for (is_filtered, note) in [(false, "There are no leases."), (true, "No matching leases.")] {
+            let (zone, now) = (jiff::tz::TimeZone::UTC, jiff::Timestamp::UNIX_EPOCH);
+            let rendered = listed(Vec::new(), is_filtered).render(&Style::default(), &zone, now);
+            assert_eq!(rendered.expect("a table").notes, [note]);
+        }
+    }
 
     #[test]
     fn a_question_says_which_lease_and_how_long_it_lasts() {
