@@ -16,7 +16,7 @@ use super::offers;
 use super::recurring::Recurring;
 use super::reservations::{Reservations, Reserved};
 use super::suiting::Suiting;
-use crate::client::dates::{When, duration, end_of_same_length, is_day, of_answer, week_later};
+use crate::client::dates::{When, duration, end_of_same_length, is_day, minute, of_answer, show, week_later};
 use crate::client::name_value::name_value;
 use crate::client::wire::{Lease, read};
 use crate::client::{ClientError, Session};
@@ -41,7 +41,7 @@ pub(super) async fn copy(arguments: LeaseCopy, session: &mut Session<'_>) -> Res
     let LeaseCopy { lease, start, name, dry_run } = arguments;
     let id = super::identify(&lease, session).await?;
     let copied: Lease = read(&super::get(&id, session).await?, "lease")?;
-    let start = start_of_copy(&start, &copied, &session.zone)?;
+    let start = start_of_copy(&start, &copied, session.answered(), &session.zone)?;
     let name = match name {
         Some(name) => name,
         None if copied.status == LeaseStatus::Terminated.name() => copied.name,
@@ -51,7 +51,7 @@ pub(super) async fn copy(arguments: LeaseCopy, session: &mut Session<'_>) -> Res
 }
 
 /// Start of a copy: a distance such as `+7d` counts from the start of the copied lease. Its days are those of the calendar.
-fn start_of_copy(text: &str, copied: &Lease, zone: &TimeZone) -> Result<String, ClientError> {
+fn start_of_copy(text: &str, copied: &Lease, now: Timestamp, zone: &TimeZone) -> Result<String, ClientError> {
     let distance = text.trim().strip_prefix('+').zip(of_answer(&copied.start_date));
     let Some((distance, start)) = distance else { return Ok(text.to_owned()) };
     let length = duration(distance)?;
@@ -62,7 +62,15 @@ fn start_of_copy(text: &str, copied: &Lease, zone: &TimeZone) -> Result<String, 
     };
     let moved =
         moved.map_err(|_| ClientError::Usage(format!("{text:?} is later than the latest possible date")))?;
-    Ok(moved.timestamp().to_string())
+    let moved = moved.timestamp();
+    if moved < minute(now) {
+        return Err(ClientError::Usage(format!(
+            "--start {text}: {} is in the past. It counts from the start of the copied lease; now{} counts from now",
+            show(moved, zone),
+            text.trim()
+        )));
+    }
+    Ok(moved.to_string())
 }
 
 /// Names of the project's leases that aren't over. Names needn't be unique, so a failure is ignored.
@@ -391,17 +399,24 @@ mod tests {
             "end_date": "2027-03-25T16:00:00.000000"});
         let copied: Lease = serde_json::from_value(copied).expect("a lease");
         let berlin = TimeZone::get("Europe/Berlin").expect("a zone");
+        let before = "2027-03-25T07:00:00Z".parse().expect("a timestamp");
         for (text, start) in [
             ("+7d", "2027-04-01T07:00:00Z"),
             ("+6d12h", "2027-03-31T19:00:00Z"),
             ("+168h", "2027-04-01T08:00:00Z"),
             ("now+7d", "now+7d"),
         ] {
-            assert_eq!(start_of_copy(text, &copied, &berlin).ok().as_deref(), Some(start), "{text}");
+            let moved = start_of_copy(text, &copied, before, &berlin);
+            assert_eq!(moved.ok().as_deref(), Some(start), "{text}");
         }
         for wrong in ["+", "+1mo", "+soon"] {
-            assert!(start_of_copy(wrong, &copied, &berlin).is_err(), "{wrong}");
+            assert!(start_of_copy(wrong, &copied, before, &berlin).is_err(), "{wrong}");
         }
+        let after = "2027-05-01T12:00:00Z".parse().expect("a timestamp");
+        let past = start_of_copy("+2d", &copied, after, &berlin).expect_err("it is in the past").to_string();
+        let wanted = "--start +2d: 2027-03-27 09:00 is in the past. It counts from the start of the copied lease; now+2d \
+                      counts from now";
+        assert_eq!(past, wanted);
     }
 
     #[test]
