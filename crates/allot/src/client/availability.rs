@@ -73,9 +73,8 @@ struct Span {
 pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Result<(), ClientError> {
     let query = query(arguments, session).await?;
     let answer: Value = session.connection.get("/v1/availability", &query).await?;
-    if answer["availability"]["total"] == 0 {
-        check_values(arguments, session).await?;
-    }
+    let none =
+        if answer["availability"]["total"] == 0 { check_values(arguments, session).await? } else { None };
     if session.wants_document() {
         return session.print_json(&answer);
     }
@@ -86,6 +85,9 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
         _ => "instances",
     };
     session.print_table(&table(&found, what))?;
+    if let Some(none) = none {
+        session.note(&none);
+    }
     let Some(best) = &found.best else { return Ok(()) };
     let amount = arguments.amount;
     if best.is_empty() {
@@ -103,14 +105,15 @@ pub(crate) async fn run(arguments: &Arguments, session: &mut Session<'_>) -> Res
     session.done(&format!("Earliest times for {amount} {what}:\n{}", lines.join("\n")))
 }
 
-/// Fails if the network has no addresses, or if no host has a value in the requirement. Names values that exist.
-async fn check_values(arguments: &Arguments, session: &Session<'_>) -> Result<(), ClientError> {
+/// Fails if the network has no addresses, or if no host has a value in the requirement. Otherwise returns a note about
+/// the requirement. Both name values that exist.
+async fn check_values(arguments: &Arguments, session: &Session<'_>) -> Result<Option<String>, ClientError> {
     if let Some(network) = &arguments.network {
         let answer = session.connection.get("/v1/floatingips", &[]).await?;
         let addresses: Vec<FloatingIp> = read(&answer, "floatingips")?;
         let networks: BTreeSet<String> = addresses.into_iter().map(|address| address.network).collect();
         if networks.contains(network) {
-            return Ok(());
+            return Ok(None);
         }
         let hint = if networks.is_empty() {
             "no network has addresses for leases".to_owned()
@@ -119,11 +122,28 @@ async fn check_values(arguments: &Arguments, session: &Session<'_>) -> Result<()
         };
         return Err(nothing(format!("network {network:?} has no addresses for leases"), hint));
     }
-    let Some(text) = &arguments.requirement else { return Ok(()) };
+    let Some(text) = &arguments.requirement else { return Ok(None) };
     let requirement: Value = serde_json::from_str(&requirement::parse(text)?).unwrap_or_default();
     let answer = session.connection.get("/v1/os-hosts/properties", &[("detail", "True".to_owned())]).await?;
     let properties: Vec<Value> = read(&answer, "resource_properties")?;
-    unknown_value(&requirement, &properties).map_or(Ok(()), Err)
+    match unknown_value(&requirement, &properties) {
+        Some(error) => Err(error),
+        None => {
+            Ok(Some(format!("No host meets --where {text:?}{}", values_in_use(&requirement, &properties))))
+        }
+    }
+}
+
+/// Values that hosts have for each property in a requirement: `; rack: r1, r2`. Some properties aren't listed.
+fn values_in_use(requirement: &Value, properties: &[Value]) -> String {
+    let requirement = requirement.to_string();
+    let texts = properties.iter().filter_map(|property| {
+        let name = property["property"].as_str()?;
+        let values = property["values"].as_array()?;
+        let is_named = requirement.contains(&Value::String(format!("${name}")).to_string());
+        is_named.then(|| format!("; {name}: {}", listed(values.iter().map(plain))))
+    });
+    texts.collect()
 }
 
 /// Maximum number of values in a hint.
@@ -238,6 +258,12 @@ mod tests {
         for fine in ["rack=r1", "rack in (r2,r9)", "not rack=r9", "rack!=r9", "gpu=a100", "room=b"] {
             assert_eq!(unknown(fine), None, "{fine}");
         }
+        let in_use = |text: &str| {
+            let requirement = requirement::parse(text).expect(text);
+            values_in_use(&serde_json::from_str(&requirement).expect(text), &properties)
+        };
+        assert_eq!(in_use("rack=r1 and not rack=r1"), "; rack: r1, r2");
+        assert_eq!(in_use("vcpus>=1000 and gpu=a100"), "");
         let many: Vec<String> = (0..20).map(|number| number.to_string()).collect();
         assert!(listed(many).ends_with("11, and 8 more"));
         assert_eq!(listed(["a".to_owned()]), "a");
