@@ -33,6 +33,7 @@ const ALSO_PROPERTIES: [(&str, &str); 3] =
 pub(super) fn named(text: &str) -> String {
     // The service's hint has both names.
     let text = text.replace("skip_unavailable (`--skip-unavailable`)", "`--skip-unavailable`");
+    let text = text.replace("repeat must be with either times or until", "add --times or --until");
     let is_about_properties = text.contains(" propert");
     let option = |word: &str| {
         let also = ALSO_PROPERTIES.iter().filter(|_| !is_about_properties);
@@ -75,6 +76,7 @@ mod tests {
                 "Malformed parameter repeat: it must be an object",
                 "Malformed parameter --every: it must be an object",
             ),
+            ("repeat must be with either times or until", "add --times or --until"),
             (
                 "skip_unavailable (`--skip-unavailable`) leaves out dates that can't be had",
                 "`--skip-unavailable` leaves out dates that can't be had",
