@@ -196,12 +196,12 @@ impl Event {
 pub(super) fn table(page: &[Value], follow: bool) -> Result<Table, ClientError> {
     let mut table = Table::new([
         time("TIME"),
-        word("NUMBER").hide(3),
+        word("NUMBER").hide(2),
         word("EVENT"),
         id("NAME"),
         word("PROJECT").hide(1),
-        word("STATUS").hide(4),
-        prose("NOTE").hide(2),
+        word("STATUS").hide(3),
+        prose("NOTE"),
     ])
     .paged();
     let least = |width: usize| if follow { width } else { 0 };

@@ -196,7 +196,8 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
         "boot_seconds": 412, "measured_boots": 12, "idle_watts": 180.5, "off_watts": 7.5, "may_be_off": true}]);
     let setting = json!([{"key": "limits.transaction_bytes", "value": "8 MiB", "default": "8 MiB", "source": "default",
         "heading": "Limits", "description": "Most bytes of a transaction"}]);
-    let told = [(PAST, "lease.event.start_lease", ""), ("2026-11-20T11:58:07Z", "lease.unused", "Any change keeps it")]
+    let keep = format!("Any change keeps the lease, for example: allot lease update {} --keep", IDS[0]);
+    let told = [(PAST, "lease.event.start_lease", ""), ("2026-11-20T11:58:07Z", "lease.unused", keep.as_str())]
         .map(|(at, kind, keep)| {
             let payload = json!({"name": NAME, "status": "ACTIVE", "keep": keep});
             json!({"number": 12345, "timestamp": at, "event_type": kind, "lease_id": IDS[0], "project_id": PROJECT,
@@ -278,7 +279,7 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
             "TIME,EVENT,LEASE,STATUS",
             read_or_fail(usage::events_table(&json!({"events": [event]}))),
         ),
-        ("events", "TIME,EVENT,NAME,STATUS", read_or_fail(events::table(&told, false))),
+        ("events", "TIME,EVENT,NAME,NOTE", read_or_fail(events::table(&told, false))),
         ("capacity", "KIND,REFUSED,+1,+10", capacity::table(&typed::<Vec<_>>(refused))),
         ("energy plan, needed", "FROM,HOSTS NEEDED", energy::needs_table(typed(needed))),
         ("energy plan, off", "HOST,OFF FROM,ON BY", energy::rests_table(typed(off))),

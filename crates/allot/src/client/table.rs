@@ -280,6 +280,7 @@ impl Table {
                 };
                 cells().map(short).collect()
             }
+            (Kind::Prose, true) => cells().map(with_short_ids).collect(),
             (Kind::Id | Kind::Word | Kind::Prose, _) => cells().map(str::to_owned).collect(),
         }
     }
@@ -296,6 +297,15 @@ pub(crate) fn short_length<'a>(cells: impl Iterator<Item = &'a str>) -> usize {
     let pairs = ids.iter().zip(ids.iter().skip(1));
     let same = |(a, b): (&&str, &&str)| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count() + 1;
     pairs.map(same).max().unwrap_or(0).max(SHORT_ID)
+}
+
+/// Shortens identifiers in prose, which couldn't be wrapped to less than their length.
+fn with_short_ids(prose: &str) -> String {
+    let short = |word: &str| {
+        let id = word.trim_end_matches([',', '.']);
+        if is_identifier(id) { word.replace(id, &id[..SHORT_ID]) } else { word.to_owned() }
+    };
+    prose.split(' ').map(short).collect::<Vec<_>>().join(" ")
 }
 
 /// A column with its cells as shown.
@@ -525,6 +535,15 @@ mod tests {
         let wide = rendered(&table, &Style { format: Format::Wide, ..on_terminal(40) });
         assert!(wide.text.contains(ID) && wide.text.contains("2026-11-22 03:32"), "{}", wide.text);
         assert_eq!(wide.notes, ["Times are UTC."]);
+    }
+
+    #[test]
+    fn identifiers_in_prose_are_short_on_a_terminal() {
+        let mut table = Table::new([prose("NOTE")]);
+        table.add_row([format!("To keep {ID}, run: allot lease update {ID} --keep")]);
+        let note = rendered(&table, &on_terminal(80)).text;
+        assert!(note.ends_with("To keep ecdcc9ea, run: allot lease update ecdcc9ea --keep"), "{note}");
+        assert!(rendered(&table, &Style::default()).text.ends_with(&format!("{ID} --keep")));
     }
 
     #[test]
