@@ -201,7 +201,7 @@ pub(super) fn table(page: &[Value], follow: bool) -> Result<Table, ClientError> 
         id("NAME"),
         word("PROJECT").hide(1),
         word("STATUS").hide(3),
-        prose("NOTE"),
+        prose("NOTE").at_least(24),
     ])
     .paged();
     let least = |width: usize| if follow { width } else { 0 };
