@@ -137,12 +137,17 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
     let sum = json!({"start": PAST, "project_id": PROJECT, "user_id": USER, "amount": "9876.54"});
     let event = json!({
         "timestamp": PAST, "event": "lease.degraded", "lease_id": IDS[0], "instance_id": IDS[1],
-        "project_id": PROJECT, "status": "ACTIVE", "hosts": [HOST, "r1-h01"], "reason": "the host does not answer",
+        "project_id": PROJECT, "status": "ACTIVE", "hosts": ["112", "7"], "reason": "the host does not answer",
     });
-    let entry = json!({
-        "timestamp": "2026-11-20T11:58:07Z", "user_id": USER, "project_id": PROJECT, "action": "lease.update",
-        "object_id": IDS[0], "request_id": format!("req-{}", IDS[1]),
-    });
+    let entry = |at: &str, user: &str, action: &str, object: &str| {
+        json!({"timestamp": at, "user_id": user, "project_id": PROJECT, "action": action, "object_id": object,
+            "request_id": format!("req-{}", IDS[1])})
+    };
+    let audit = json!({"audit": [
+        entry("2026-11-18T09:30:00Z", OTHER, "host.close", "112"),
+        entry("2026-11-20T11:58:07Z", USER, "maintenance.book", IDS[0]),
+    ]});
+    let names = std::collections::BTreeMap::from([("112".to_owned(), HOST.to_owned())]);
     let occupied = |kind: &str, end: Value, instance: Value, project: Value| {
         json!({"host_id": "112", "host": HOST, "kind": kind, "start": "2026-11-18T09:30:00Z", "end": end,
             "instance_id": instance, "project_id": project, "begins": true})
@@ -243,7 +248,7 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
         ("preemptible project list", "PROJECTS,SINCE", read_or_fail(preemptible::projects_table(&projects))),
         ("preemptible report", "WHAT,AMOUNT", preemptible::report_table(&report)),
         ("availability", "FROM,UNTIL,FREE HOSTS", availability::table(&typed(free), "hosts")),
-        ("audit", "TIME,USER,ACTION", read_or_fail(audit::table(&json!({"audit": [entry]})))),
+        ("audit", "TIME,USER,ACTION,OBJECT", read_or_fail(audit::table(&audit, &names))),
         (
             "usage",
             "PROJECT,HOST HOURS,CORE HOURS,UNLEASED CORE HOURS",
@@ -277,7 +282,7 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
         (
             "usage events",
             "TIME,EVENT,LEASE,STATUS",
-            read_or_fail(usage::events_table(&json!({"events": [event]}))),
+            read_or_fail(usage::events_table(&json!({"events": [event]}), &names)),
         ),
         ("events", "TIME,EVENT,NAME,NOTE", read_or_fail(events::table(&told, false))),
         ("capacity", "KIND,REFUSED,+1,+10", capacity::table(&typed::<Vec<_>>(refused))),

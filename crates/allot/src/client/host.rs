@@ -124,6 +124,12 @@ pub(super) async fn all(session: &Session<'_>) -> Result<Vec<Host>, ClientError>
     read(&session.connection.get("/v1/os-hosts", &[]).await?, "hosts")
 }
 
+/// Names of hosts by their numbers, as far as the caller is allowed to see them.
+pub(super) async fn names_by_number(session: &Session<'_>) -> BTreeMap<String, String> {
+    let hosts = all(session).await.unwrap_or_default();
+    hosts.into_iter().map(|host| (host.id, host.hypervisor_hostname)).collect()
+}
+
 async fn list(session: &mut Session<'_>) -> Result<(), ClientError> {
     let answer = session.connection.get("/v1/os-hosts", &[]).await?;
     session.print_answer(&answer, || Ok(table_of(&read::<Vec<Host>>(&answer, "hosts")?)))

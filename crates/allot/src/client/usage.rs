@@ -8,6 +8,7 @@ use leases::usage::Decimal;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::host::names_by_number;
 use super::identify::{Listed, is_prefix};
 use super::lease::{LEASES, identify};
 use super::period::{self, Past};
@@ -478,11 +479,15 @@ async fn events(arguments: &Events, session: &mut Session<'_>) -> Result<(), Cli
             break;
         }
     }
+    // Only administrators get hosts, as numbers.
+    let shows_hosts = !session.wants_document() && found.iter().any(|event| event["hosts"].get(0).is_some());
+    let hosts = if shows_hosts { names_by_number(session).await } else { BTreeMap::new() };
     let answer = json!({"events": found, "last": after});
-    session.print_answer(&answer, || events_table(&answer))
+    session.print_answer(&answer, || events_table(&answer, &hosts))
 }
 
-pub(super) fn events_table(answer: &Value) -> Result<Table, ClientError> {
+/// Table of events. `hosts` has names of hosts by number.
+pub(super) fn events_table(answer: &Value, hosts: &BTreeMap<String, String>) -> Result<Table, ClientError> {
     let mut table = Table::new([
         time("TIME"),
         word("EVENT"),
@@ -495,6 +500,7 @@ pub(super) fn events_table(answer: &Value) -> Result<Table, ClientError> {
     ])
     .or("No matching events.");
     for entry in read::<Vec<Entry>>(answer, "events")? {
+        let named = entry.hosts.iter().map(|host| hosts.get(host).unwrap_or(host).as_str());
         table.add_row([
             entry.timestamp,
             entry.event,
@@ -502,7 +508,7 @@ pub(super) fn events_table(answer: &Value) -> Result<Table, ClientError> {
             entry.instance_id.unwrap_or_default(),
             entry.project_id,
             entry.status,
-            entry.hosts.join(","),
+            named.collect::<Vec<_>>().join(", "),
             entry.reason.unwrap_or_default(),
         ]);
     }
@@ -566,6 +572,15 @@ mod tests {
         assert!(LEASES.is_unknown("cafe", &find("cafe").expect_err("none")));
         let silent = ClientError::Silent { url: "http://h".to_owned(), reason: "timeout".to_owned() };
         assert!(!LEASES.is_unknown("cafe", &silent));
+    }
+
+    #[test]
+    fn hosts_of_events_have_names_where_they_are_known() {
+        let event = json!({"timestamp": "2030-01-02T10:00:00Z", "event": "lease.started", "project_id": "p",
+            "status": "ACTIVE", "hosts": ["7", "8"]});
+        let hosts = BTreeMap::from([("7".to_owned(), "r1-h07".to_owned())]);
+        let text = events_table(&json!({"events": [event]}), &hosts).expect("a table").in_pipe();
+        assert!(text.ends_with("ACTIVE  r1-h07, 8"), "{text}");
     }
 
     #[test]
