@@ -267,17 +267,17 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
         (
             "usage billing --each day",
             "FROM,PROJECT,LEASE,ITEM,QUANTITY,AMOUNT",
-            read_or_fail(usage::bill_table(&bill)),
+            read_or_fail(usage::bill_table(Some("day"), &bill)),
         ),
         (
             "usage billing",
             "LEASE,ITEM,QUANTITY,AMOUNT",
-            read_or_fail(usage::bill_table(&json!({"billing": [line]}))),
+            read_or_fail(usage::bill_table(None, &json!({"billing": [line]}))),
         ),
         (
             "usage billing --by user",
             "PROJECT,USER,AMOUNT",
-            read_or_fail(usage::payers_table(usage::Payer::User, false, &json!({"billing": [sum]}))),
+            read_or_fail(usage::payers_table(usage::Payer::User, None, &json!({"billing": [sum]}))),
         ),
         (
             "usage events",

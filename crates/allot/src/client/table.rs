@@ -86,6 +86,10 @@ enum Kind {
     Date,
     /// Dates in responses, shown to the second.
     Time,
+    /// Dates in responses, of which only the day is shown.
+    Day,
+    /// Dates in responses, of which only the month is shown.
+    Month,
 }
 
 #[derive(Clone, Debug)]
@@ -124,7 +128,7 @@ impl Column {
     }
 
     fn is_date(&self) -> bool {
-        matches!(self.kind, Kind::Date | Kind::Time)
+        matches!(self.kind, Kind::Date | Kind::Time | Kind::Day | Kind::Month)
     }
 }
 
@@ -146,6 +150,16 @@ pub(crate) fn date(heading: &str) -> Column {
 
 pub(crate) fn time(heading: &str) -> Column {
     Column::new(heading, Kind::Time)
+}
+
+/// Column of starts of periods: `hour`, `day` or `month`.
+pub(crate) fn period(heading: &str, length: &str) -> Column {
+    let kind = match length {
+        "month" => Kind::Month,
+        "day" => Kind::Day,
+        _ => Kind::Date,
+    };
+    Column::new(heading, kind)
 }
 
 #[derive(Debug)]
@@ -273,6 +287,12 @@ impl Table {
             }
             (Kind::Date, false) => with_dates(&|at| show(at, zone)),
             (Kind::Time, false) => with_dates(&|at| show_seconds(at, zone)),
+            (Kind::Day | Kind::Month, _) => {
+                let format = if kind == Kind::Day { "%Y-%m-%d" } else { "%Y-%m" };
+                // The service splits periods in UTC if it isn't sent the name of a zone.
+                let days = if zone.iana_name().is_some() { zone.clone() } else { TimeZone::UTC };
+                with_dates(&|at| at.to_zoned(days.clone()).strftime(format).to_string())
+            }
             (Kind::Id, true) => {
                 let length = short_length(cells());
                 let short = |cell: &str| {
@@ -331,7 +351,7 @@ impl Shown<'_> {
             Kind::Prose => words().max(LEAST_PROSE).min(self.natural()),
             // `Tue 18:00` stays on one line.
             Kind::Date | Kind::Time => words().max(DAY).min(self.natural()),
-            Kind::Word | Kind::Id => {
+            Kind::Word | Kind::Id | Kind::Day | Kind::Month => {
                 self.cells.iter().map(|cell| width(cell)).max().unwrap_or(0).max(heading)
             }
         }
@@ -510,6 +530,15 @@ mod tests {
             assert!(text.lines().all(|line| super::width(line) <= usize::from(width)), "{width}:\n{text}");
             assert_eq!((text.lines().count() <= lines, notes.len() == 1), (true, hidden), "{width}:\n{text}");
         }
+    }
+
+    #[test]
+    fn periods_are_shown_by_their_length() {
+        let mut table = Table::new([period("A", "month"), period("B", "day"), period("C", "hour")]);
+        table.add_row(["2026-10-31T23:00:00Z"; 3]);
+        let zone = TimeZone::get("Europe/Berlin").expect("a zone");
+        let text = table.render(&Style::default(), &zone, Timestamp::UNIX_EPOCH).expect("a table").text;
+        assert!(text.ends_with(" 2026-11  2026-11-01  2026-11-01 00:00"), "{text}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::host::names_by_number;
 use super::identify::{Listed, is_prefix};
 use super::lease::{LEASES, identify};
 use super::period::{self, Past};
-use super::table::{Column, Table, id, prose, time, word};
+use super::table::{Column, Table, date, id, period as period_column, prose, time, word};
 use super::wire::read;
 use super::{ClientError, Session};
 
@@ -262,7 +262,7 @@ async fn note_similar(project: &str, past: &Past, session: &mut Session<'_>) -> 
 
 pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError> {
     let asked: Vec<&str> = by.split(',').map(str::trim).collect();
-    let stepwise = asked.iter().any(|word| STEPS.contains(word));
+    let step = asked.iter().copied().find(|word| STEPS.contains(word));
     // Groups are in the requested order, after the period. A lease also has a column for its name.
     let groups = asked.iter().copied().filter(|word| !STEPS.contains(word));
     let columns: Vec<&str> =
@@ -281,7 +281,8 @@ pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError>
         "name" => word("NAME").hide(5),
         name => id(&name.to_uppercase().replace('_', " ")),
     });
-    let all = stepwise.then(|| time("FROM")).into_iter().chain(groups).chain(figures);
+    let from = step.map(|step| period_column("FROM", step));
+    let all = from.into_iter().chain(groups).chain(figures);
     let mut table = Table::new(all.collect::<Vec<Column>>()).or("No reservations or usage.");
     for row in read::<Vec<Row>>(answer, "usage")? {
         let named = |column: &&str| match *column {
@@ -303,7 +304,7 @@ pub(super) fn sums_table(by: &str, answer: &Value) -> Result<Table, ClientError>
             hours(row.unleased.core_hours),
         ];
         let cells =
-            stepwise.then(|| row.start.clone()).into_iter().chain(columns.iter().map(named)).chain(figures);
+            step.map(|_| row.start.clone()).into_iter().chain(columns.iter().map(named)).chain(figures);
         table.add_row(cells.collect::<Vec<_>>());
     }
     Ok(table)
@@ -338,7 +339,7 @@ async fn bill(arguments: &Billing, session: &mut Session<'_>) -> Result<(), Clie
     let (answer, table) = match arguments.by {
         None => {
             let Some(answer) = ask(BILLING, query, arguments.format, session).await? else { return Ok(()) };
-            let table = bill_table(&answer)?;
+            let table = bill_table(arguments.each.as_deref(), &answer)?;
             (answer, table)
         }
         Some(by) => {
@@ -347,7 +348,7 @@ async fn bill(arguments: &Billing, session: &mut Session<'_>) -> Result<(), Clie
             if session.wants_document() {
                 return session.print_json(&answer);
             }
-            let table = payers_table(by, arguments.each.is_some(), &answer)?;
+            let table = payers_table(by, arguments.each.as_deref(), &answer)?;
             (answer, table)
         }
     };
@@ -403,22 +404,24 @@ struct Sum {
     amount: String,
 }
 
-pub(super) fn payers_table(by: Payer, stepwise: bool, answer: &Value) -> Result<Table, ClientError> {
-    let from = stepwise.then(|| time("FROM"));
+/// Table of sums for each `step`, or for the whole period.
+pub(super) fn payers_table(by: Payer, step: Option<&str>, answer: &Value) -> Result<Table, ClientError> {
+    let from = step.map(|step| period_column("FROM", step));
     let user = (by == Payer::User).then(|| id("USER"));
     let columns = from.into_iter().chain([id("PROJECT")]).chain(user).chain([word("AMOUNT")]);
     let mut table = Table::new(columns.collect::<Vec<Column>>()).or("No charges.");
     for Sum { start, project_id, user_id, amount } in read::<Vec<Sum>>(answer, "billing")? {
         let user = (by == Payer::User).then_some(user_id);
-        let cells = stepwise.then_some(start).into_iter().chain([project_id]).chain(user).chain([amount]);
+        let cells = step.map(|_| start).into_iter().chain([project_id]).chain(user).chain([amount]);
         table.add_row(cells.collect::<Vec<_>>());
     }
     Ok(table)
 }
 
-pub(super) fn bill_table(answer: &Value) -> Result<Table, ClientError> {
+/// Table of the lines of a bill, for each `step` or for the whole period.
+pub(super) fn bill_table(step: Option<&str>, answer: &Value) -> Result<Table, ClientError> {
     let mut table = Table::new([
-        time("FROM"),
+        step.map_or_else(|| date("FROM"), |step| period_column("FROM", step)),
         id("PROJECT").hide(4),
         id("USER").hide(3),
         id("LEASE"),
@@ -528,7 +531,7 @@ mod tests {
             })
         };
         let lines = [line("host", "0", "0"), line("room", "0.5", "0.5"), line("lease", "1", "0")];
-        let text = bill_table(&json!({"billing": lines})).expect("a table").in_pipe();
+        let text = bill_table(None, &json!({"billing": lines})).expect("a table").in_pipe();
         assert!(text.contains("room") && text.contains("lease") && !text.contains("host"), "{text}");
     }
 
@@ -549,7 +552,7 @@ mod tests {
         let answer = json!({"billing": lines});
         let sums = |by| -> Vec<String> {
             let summed = json!({"billing": bill_by(by, &answer).expect("amounts")});
-            let text = payers_table(by, false, &summed).expect("a table").in_pipe();
+            let text = payers_table(by, None, &summed).expect("a table").in_pipe();
             text.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
         };
         assert_eq!(sums(Payer::Project), ["p 3.500001", "q 3000000000"]);
