@@ -152,7 +152,8 @@ impl Login {
             (None, Some(user), _) => match password {
                 Some(password) => Ok(Self::Basic { user, password, project }),
                 None => Err(ClientError::Usage(format!(
-                    "no password for user {user}: set ALLOT_PASSWORD, or run the command on a terminal to be asked"
+                    "no password for user {user}: set ALLOT_PASSWORD or --password, or run the command on a terminal to be \
+                     asked"
                 ))),
             },
             (None, None, Some(url)) => {

@@ -44,7 +44,8 @@ fn wrong_and_missing_credentials_are_told_apart() {
         assert!(ran.status == status && ran.err.starts_with(error), "{words}: {} {}", ran.status, ran.err);
     };
     refused("lease list", 1, "Error: The service requires a login\nHint: log in with --user");
-    refused("lease list --user ann", 2, "Error: no password for user ann: set ALLOT_PASSWORD");
+    refused("lease list --user ann", 2, "Error: no password for user ann: set ALLOT_PASSWORD or --password");
+    refused("--user ann whoami", 2, "Error: no password for user ann: set ALLOT_PASSWORD or --password");
     refused("lease list --user ann --password wrong", 1, "Error: The service rejects user ann with this");
     refused("lease list --token wrong", 1, "Error: The service rejects the token\n");
     let elsewhere = by("ann", "lease list --project ops", &service);
