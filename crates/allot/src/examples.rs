@@ -67,6 +67,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["allot user add ann physics=member", "allot user add bob physics vision=reader --generate"],
     ),
     ("user list", &["allot user list"]),
+    ("user roles", &["allot user roles ann physics=admin vision=reader"]),
     ("user disable", &["allot user disable ann"]),
     ("user enable", &["allot user enable ann"]),
     ("user passwd", &["allot user passwd ann"]),

@@ -41,12 +41,20 @@ struct FileArgument {
     file: PathBuf,
 }
 
+/// Meaning of the roles in the default policy.
+const ROLES: &str = "Roles: a reader sees leases of the project, a member (or manager) also creates and
+changes them, and an admin can do everything, also in other projects.";
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Add a user; the password is typed, read from a pipe, or generated
+    #[command(after_help = ROLES)]
     Add(Add),
     /// List users with their roles in projects
     List(FileArgument),
+    /// Replace a user's projects and roles
+    #[command(after_help = ROLES)]
+    Roles(Roles),
     /// Reject a user's logins and tokens; the entry stays
     Disable(One),
     /// Accept a disabled user's logins again
@@ -56,13 +64,28 @@ enum Command {
 }
 
 #[derive(Args, Debug)]
+struct Projects {
+    /// Projects and the user's roles in them; `member` if none is given. The first project is the default
+    #[arg(required = true, value_name = "PROJECT[=ROLE,...]", value_parser = project)]
+    projects: Vec<(String, Vec<String>)>,
+}
+
+#[derive(Args, Debug)]
+struct Roles {
+    /// Name of the user
+    name: String,
+    #[command(flatten)]
+    projects: Projects,
+    #[command(flatten)]
+    file: FileArgument,
+}
+
+#[derive(Args, Debug)]
 struct Add {
     /// Name to log in with
     name: String,
-    /// Projects and the user's roles in them: admin, manager, member or reader; member if none is given. The first
-    /// project is the default
-    #[arg(required = true, value_name = "PROJECT[=ROLE,...]", value_parser = project)]
-    projects: Vec<(String, Vec<String>)>,
+    #[command(flatten)]
+    projects: Projects,
     /// Generate a password, and print it
     #[arg(long)]
     generate: bool,
@@ -111,6 +134,10 @@ pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Err
     let done = match command {
         Command::Add(arguments) => add(&arguments, io),
         Command::List(FileArgument { file }) => list(&file, io),
+        Command::Roles(Roles { name, projects, file }) => edit(&name, &file.file, io, |users, _| {
+            let users = users.set_projects(&name, &projects.projects)?;
+            Ok(Edit { users, done: format!("Changed the roles of user {name}"), generated: None })
+        }),
         Command::Disable(One { name, file }) => edit(&name, &file.file, io, |users, _| {
             let users = users.set_disabled(&name, true)?;
             Ok(Edit { users, done: format!("Disabled user {name}"), generated: None })
@@ -146,7 +173,11 @@ fn add(arguments: &Add, io: &mut Io<'_>) -> Result<(), Failure> {
     edit(name, &file.file, io, |users, io| {
         users.check_new(name)?;
         let (hash, generated) = new_password(name, *generate, io)?;
-        Ok(Edit { users: users.add(name, &hash, projects)?, done: format!("Added user {name}"), generated })
+        Ok(Edit {
+            users: users.add(name, &hash, &projects.projects)?,
+            done: format!("Added user {name}"),
+            generated,
+        })
     })
 }
 

@@ -78,6 +78,11 @@ fn users_that_are_added_can_log_in_until_they_are_disabled() {
         list.out
     );
 
+    let changed = done("roles ann vision=admin robots=reader", file, "");
+    assert!(changed.err.starts_with("Changed the roles of user ann in "), "{}", changed.err);
+    let whoami = accepts(file, "ann", "open sesame").expect("ann");
+    assert!(whoami.contains("project   vision") && whoami.contains("admin"), "{whoami}");
+
     done("passwd ann", file, "another\n");
     assert!(accepts(file, "ann", "another").is_some() && accepts(file, "ann", "open sesame").is_none());
     assert!(done("disable ann", file, "").err.starts_with("Disabled user ann"));
@@ -105,6 +110,7 @@ fn an_edit_keeps_comments_mode_and_links_and_a_failed_one_the_file() {
         ("add b:o robots", "x", 1, "Error: invalid name \"b:o\""),
         ("add bo", "x", 2, "Error: the following required arguments"),
         ("add bo robots=", "x", 2, "Error: invalid value"),
+        ("roles bo robots", "", 1, "Error: there is no user \"bo\""),
         ("passwd bo", "x", 1, "Error: there is no user \"bo\""),
         ("disable bo", "", 1, "Error: there is no user \"bo\""),
     ] {

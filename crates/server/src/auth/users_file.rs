@@ -86,9 +86,7 @@ impl UsersFile {
         projects: &[(String, Vec<String>)],
     ) -> Result<Self, UsersFileError> {
         self.check_new(name)?;
-        for text in projects.iter().flat_map(|(project, roles)| roles.iter().chain([project])) {
-            check_name(text)?;
-        }
+        check_projects(projects)?;
         let default_project = projects.first().filter(|_| projects.len() > 1).map(|(project, _)| project);
         let user = User {
             name: name.to_owned(),
@@ -114,6 +112,45 @@ impl UsersFile {
             |text, entry| {
                 let place = entry.get_ref().get("password_hash")?.span();
                 Some(replaced(text, place, &quoted(password_hash)))
+            },
+        )
+    }
+
+    /// Replaces a user's projects and roles. If there are several projects, the first becomes the default.
+    pub fn set_projects(
+        &self,
+        name: &str,
+        projects: &[(String, Vec<String>)],
+    ) -> Result<Self, UsersFileError> {
+        check_projects(projects)?;
+        let Some((first, _)) = projects.first() else { return Err(UsersFileError::Name(String::new())) };
+        let several = projects.len() > 1;
+        self.change(
+            name,
+            |user| {
+                user.projects = projects.iter().cloned().collect();
+                if several || user.default_project.is_some() {
+                    user.default_project = Some(first.clone());
+                }
+            },
+            |text, entry| {
+                let place = entry.get_ref().get("projects")?.span();
+                // Not a table with its own heading.
+                if !text.get(place.clone())?.starts_with('{') {
+                    return None;
+                }
+                let projects = table(&projects.iter().cloned().collect());
+                let Some(default) = entry.get_ref().get("default_project") else {
+                    let is_inline = text.get(entry.span().start..)?.starts_with('{');
+                    let separator = if is_inline { ", " } else { "\n" };
+                    let default = format!("{separator}default_project = {}", quoted(first));
+                    let by = if several { projects + &default } else { projects };
+                    return Some(replaced(text, place, &by));
+                };
+                let mut edits = [(place, projects), (default.span(), quoted(first))];
+                // The first edit must not move the place of the second.
+                edits.sort_by_key(|(place, _)| std::cmp::Reverse(place.start));
+                Some(edits.into_iter().fold(text.to_owned(), |text, (place, by)| replaced(&text, place, &by)))
             },
         )
     }
@@ -193,18 +230,29 @@ fn check_name(name: &str) -> Result<(), UsersFileError> {
     Ok(())
 }
 
-fn entry(user: &User) -> String {
+fn check_projects(projects: &[(String, Vec<String>)]) -> Result<(), UsersFileError> {
+    projects
+        .iter()
+        .flat_map(|(project, roles)| roles.iter().chain([project]))
+        .try_for_each(|text| check_name(text))
+}
+
+/// Roles by project as an inline table.
+fn table(projects: &BTreeMap<String, Vec<String>>) -> String {
     let project = |(name, roles): (&String, &Vec<String>)| {
         let roles: Vec<String> = roles.iter().map(|role| quoted(role)).collect();
         format!("{} = [{}]", key(name), roles.join(", "))
     };
-    let projects: Vec<String> = user.projects.iter().map(project).collect();
+    format!("{{ {} }}", projects.iter().map(project).collect::<Vec<_>>().join(", "))
+}
+
+fn entry(user: &User) -> String {
     let default = user.default_project.as_ref();
     format!(
-        "[[users]]\nname = {}\npassword_hash = {}\nprojects = {{ {} }}\n{}",
+        "[[users]]\nname = {}\npassword_hash = {}\nprojects = {}\n{}",
         quoted(&user.name),
         quoted(&user.password_hash),
-        projects.join(", "),
+        table(&user.projects),
         default.map(|project| format!("default_project = {}\n", quoted(project))).unwrap_or_default()
     )
 }
@@ -290,6 +338,42 @@ mod tests {
             assert_eq!(disable(text, name, false), Ok(text.to_owned()));
             let twice = file(text).set_disabled(name, true).and_then(|file| file.set_disabled(name, false));
             assert!(twice.is_ok_and(|file| file.users().all(|(_, _, disabled)| !disabled)));
+        }
+    }
+
+    #[test]
+    fn projects_and_roles_are_replaced_in_place() {
+        let set = |text: &str, name: &str, projects: &[(&str, &[&str])]| {
+            let roles = |roles: &[&str]| roles.iter().map(ToString::to_string).collect::<Vec<_>>();
+            let projects: Vec<_> =
+                projects.iter().map(|(project, own)| ((*project).to_owned(), roles(own))).collect();
+            said(file(text).set_projects(name, &projects))
+        };
+        let one: &[(&str, &[&str])] = &[("q", &["admin", "reader"])];
+        let two: &[(&str, &[&str])] = &[("q", &["admin"]), ("p", &["member"])];
+        let single = "{ q = [\"admin\", \"reader\"] }";
+        let several = "{ p = [\"member\"], q = [\"admin\"] }";
+        let default = "default_project = \"q\"";
+        assert_eq!(set(BLOCKS, "a", one), Ok(BLOCKS.replace("{ p = [] }", single)));
+        assert_eq!(set(BLOCKS, "a", two), Ok(BLOCKS.replace("{ p = [] }", &format!("{several}\n{default}"))));
+        assert_eq!(set(INLINE, "a", two), Ok(INLINE.replace("{ p = [] }", &format!("{several}, {default}"))));
+        for order in [
+            "default_project = \"p\"\nprojects = { p = [] }\n",
+            "projects = { p = [] }\ndefault_project = \"p\"\n",
+        ] {
+            let text = format!("[[users]]\nname = \"a\"\npassword_hash = \"HASH\"\n{order}");
+            let wanted = text.replace("{ p = [] }", single).replace("default_project = \"p\"", default);
+            assert_eq!(set(&text, "a", one), Ok(wanted));
+        }
+        let nameless: &[(&str, &[&str])] = &[("", &["member"])];
+        for (name, projects, error) in [
+            ("b", one, "by hand"),
+            ("c", one, "there is no user"),
+            ("a", nameless, "invalid name"),
+            ("a", &nameless[..0], "invalid name"),
+        ] {
+            let refused = set(BLOCKS, name, projects).expect_err(name);
+            assert!(refused.contains(error), "{refused}");
         }
     }
 
