@@ -153,6 +153,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["allot maintenance plan lab01 lab02 --for 2h", "allot maintenance plan --freepool bare --for 1d"],
     ),
     ("maintenance book", &["allot maintenance book lab01 --for 2h --before friday"]),
+    ("maintenance list", &["allot maintenance list"]),
+    ("maintenance cancel", &["allot maintenance cancel lab01"]),
     ("capacity", &["allot capacity", "allot capacity --from -90d"]),
     ("energy plan", &["allot energy plan --horizon 7d"]),
     ("energy report", &["allot energy report --from monday"]),

@@ -346,6 +346,7 @@ mod tests {
             "floatingip delete",
             "flavor delete",
             "instance delete",
+            "maintenance cancel",
         ];
         assert_eq!(found, wanted);
     }

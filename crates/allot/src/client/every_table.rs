@@ -244,6 +244,11 @@ fn tables() -> Vec<(&'static str, &'static str, Table)> {
         ("instance list", "NAME,STATUS,HOST,VCPUS,MEMORY,DISK", instance::table(&instances)),
         ("instance filter", "HOST,ALLOWED,UNTIL,REASON", read_or_fail(instance::hosts_table(&allowed))),
         ("maintenance plan", "HOST,START,END", maintenance::table(typed(maintenance))),
+        (
+            "maintenance list",
+            "HOST,START,END,STATUS,LEASE",
+            maintenance::booked_table(read(&leases, "leases").expect("leases")),
+        ),
         ("preemptible list", "ID,NAME,ASKED TO LEAVE,GONE BY", preemptible::table(&instances)),
         ("preemptible project list", "PROJECTS,SINCE", read_or_fail(preemptible::projects_table(&projects))),
         ("preemptible report", "WHAT,AMOUNT", preemptible::report_table(&report)),

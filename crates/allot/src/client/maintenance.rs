@@ -1,15 +1,34 @@
-//! `allot maintenance` finds and books times for maintenance.
+//! `allot maintenance` finds, books, lists and cancels times for maintenance.
 
-use api::v1::Maintenance;
 use api::v1::body::MaintenanceCreate;
+use api::v1::{Maintenance, SettingOf};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use leases::status::LeaseStatus;
+use serde_json::{Value, json};
 
+use super::confirm::{Act, Consent, Found};
 use super::dates::{When, duration};
+use super::identify::Listed;
+use super::lease::LEASES;
 use super::table::{Table, date, id, word};
-use super::wire::read;
+use super::wire::{Lease, read};
 use super::{ClientError, Session};
+
+/// Setting with the project that has the leases for maintenance.
+const PROJECT: &str = "housekeeping.maintenance_project";
+/// Beginning of the names of these leases.
+const NAMED: &str = "maintenance of ";
+
+/// Booked maintenance, by host.
+const BOOKED: Listed = Listed {
+    noun: "maintenance",
+    name: "/host",
+    details: &["/start_date"],
+    hint: "`allot maintenance list` shows all",
+    ..LEASES
+};
 
 /// Commands for maintenance.
 #[derive(Debug, Subcommand)]
@@ -18,6 +37,19 @@ pub(crate) enum Command {
     Plan(Wanted),
     /// Book maintenance at these times, for all hosts or none
     Book(Wanted),
+    /// List booked maintenance
+    List,
+    /// Cancel booked maintenance, or end it if it has begun
+    Cancel(Canceled),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Canceled {
+    /// Names of hosts, or IDs of the leases for maintenance
+    #[arg(required = true, value_name = "HOST")]
+    hosts: Vec<String>,
+    #[command(flatten)]
+    consent: Consent,
 }
 
 #[derive(Args, Debug)]
@@ -46,6 +78,8 @@ pub(crate) async fn run(command: Command, session: &mut Session<'_>) -> Result<(
     let (wanted, path) = match &command {
         Command::Plan(wanted) => (wanted, "/v1/maintenance?dry_run=true"),
         Command::Book(wanted) => (wanted, "/v1/maintenance"),
+        Command::List => return list(session).await,
+        Command::Cancel(canceled) => return cancel(canceled, session).await,
     };
     let body = body(wanted, session.now().await, &session.zone)?;
     let answer = session.connection.post(path, &body).await?;
@@ -61,6 +95,72 @@ pub(super) fn table(found: Vec<Maintenance>) -> Table {
             one.end_date.unwrap_or_default(),
             one.lease_id.unwrap_or_default(),
         ]);
+    }
+    table
+}
+
+async fn list(session: &mut Session<'_>) -> Result<(), ClientError> {
+    let answer = booked(session).await?;
+    session.print_answer(&answer, || Ok(booked_table(read(&answer, LEASES.key)?)))
+}
+
+async fn cancel(canceled: &Canceled, session: &mut Session<'_>) -> Result<(), ClientError> {
+    let leases: Vec<Lease> = read(&booked(session).await?, LEASES.key)?;
+    let entry =
+        |lease: &Lease| json!({"id": lease.id, "host": host_of(lease), "start_date": lease.start_date});
+    let entries: Vec<Value> = leases.iter().map(entry).collect();
+    let act = Act { verb: "Cancel", one: "maintenance of", several: "bookings of maintenance" };
+    canceled
+        .consent
+        .carry_out(
+            act,
+            &canceled.hosts,
+            session,
+            async |given: &str, session: &mut Session<'_>| find(&entries, given, session),
+            async |found: &Found, session: &mut Session<'_>| {
+                session.connection.delete(&format!("{}/{}", LEASES.path, found.id)).await?;
+                session.done(&format!("Maintenance of {} is canceled.", found.name))
+            },
+        )
+        .await
+}
+
+/// Finds booked maintenance by host, or by the lease's identifier or its prefix.
+fn find(entries: &[Value], given: &str, session: &Session<'_>) -> Result<(String, String), ClientError> {
+    let id = BOOKED.one_of(entries, given, &|date| session.brief(date))?;
+    Ok((id, given.to_owned()))
+}
+
+/// Response with the leases for maintenance that aren't over.
+async fn booked(session: &Session<'_>) -> Result<Value, ClientError> {
+    let answer = session.connection.get("/v1/settings", &[]).await?;
+    let settings: Vec<SettingOf> = read(&answer, "settings")?;
+    let project = settings.into_iter().find(|setting| setting.key == PROJECT);
+    let Some(project) = project.and_then(|setting| setting.value) else {
+        let message = format!("maintenance is not booked here: {PROJECT} names no project");
+        return Err(ClientError::Refused { status: 409, message, hint: None });
+    };
+    let mut answer = session.connection.get(LEASES.path, &[("project_id", project)]).await?;
+    if let Some(leases) = answer.get_mut(LEASES.key).and_then(Value::as_array_mut) {
+        leases.retain(|lease| {
+            let is_named = lease["name"].as_str().is_some_and(|name| name.starts_with(NAMED));
+            is_named && lease["status"] != LeaseStatus::Terminated.name()
+        });
+    }
+    Ok(answer)
+}
+
+fn host_of(lease: &Lease) -> String {
+    let hosts = lease.hosts();
+    if hosts.is_empty() { lease.name.replacen(NAMED, "", 1) } else { hosts.join(", ") }
+}
+
+pub(super) fn booked_table(mut leases: Vec<Lease>) -> Table {
+    leases.sort_by(|a, b| (&a.start_date, &a.name).cmp(&(&b.start_date, &b.name)));
+    let columns = [word("HOST").key(), date("START"), date("END"), word("STATUS"), id("LEASE")];
+    let mut table = Table::new(columns).or("No maintenance is booked.");
+    for lease in leases {
+        table.add_row([host_of(&lease), lease.start_date, lease.end_date, lease.status, lease.id]);
     }
     table
 }

@@ -626,5 +626,11 @@ fn hk_housekeeping_is_dealt_with_from_a_command_line() {
     service.says("maintenance book r1-h01 --for 2h --margin 5m --not-before +1h");
     let booked = service.says("lease list --of-project operators");
     assert!(booked.contains("maintenance of r1-h01"), "{booked}");
+    assert!(service.says("maintenance list").contains(" r1-h01  "));
+    let other = service.allot("maintenance cancel r1-h02");
+    assert_eq!(other.status, 1, "{}", other.err);
+    assert!(other.err.contains("there is no maintenance \"r1-h02\""), "{}", other.err);
+    assert_eq!(service.says("maintenance cancel r1-h01"), "Maintenance of r1-h01 is canceled.\n");
+    assert_eq!(service.says("maintenance list"), "No maintenance is booked.\n");
     assert_eq!(service.stop(), 0);
 }
