@@ -1,11 +1,11 @@
-//! Occupants of leased hosts, for auditors: which instances were seen on the whole hosts of a lease, which fence kept others
-//! away, and when nothing was seen.
+//! Records for auditors: which instances were observed on the hosts of a lease, which fence was in force, and when no
+//! observation was made.
 //!
-//! A [`Watch`] compares each look at a host with the look before it and records what changed as [`Interval`]s. An interval
-//! begins with the first look that saw something and ends with the last one. The first look at a host of a lease may have
-//! begun before the host was fenced, so these records begin with its end. While nothing changes, only the time of the last look
-//! is recorded ([`Changes::seen_until`]), now and then. A service that starts again continues from the open intervals and knows
-//! since when nobody has looked.
+//! A [`Watch`] compares each observation of a host with the previous one and records changes as [`Interval`]s, from the
+//! first observation of an instance to the last. The first interval of a host begins at the end of its first
+//! observation, which may have begun before the host was fenced. While nothing changes, only the time of the last
+//! observation is updated ([`Changes::seen_until`]), at intervals. A restarted service continues the open intervals and
+//! records the gap.
 
 #[cfg(test)]
 mod tests;
