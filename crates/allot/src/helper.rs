@@ -26,7 +26,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Runs a program until it ends or the service ends. Then exits with the same status, or dies by the same signal.
-#[expect(clippy::print_stderr, reason = "it has nothing but what the program has")]
+#[expect(clippy::print_stderr, reason = "it has only the resources of the program")]
 pub(crate) fn run(arguments: ArgsOs) -> ExitCode {
     match supervise(arguments) {
         Ok(status) => end_as(status),

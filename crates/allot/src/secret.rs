@@ -46,7 +46,7 @@ fn without_end(text: &str) -> SecretString {
     SecretString::from(text.trim_end_matches(['\r', '\n']))
 }
 
-/// A terminal whose echo is off while this value lives.
+/// Turns off the echo of a terminal until it is dropped.
 struct Hidden<'a> {
     terminal: &'a Stdin,
     before: Termios,

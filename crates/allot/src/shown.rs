@@ -25,7 +25,7 @@ pub(crate) fn answer(document: Value) -> Value {
     }
 }
 
-/// Escapes a message whose line breaks are the command's own.
+/// Escapes a message, but keeps its line breaks, which the command wrote itself.
 pub(crate) fn message(text: &str) -> String {
     text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
 }

@@ -94,7 +94,7 @@ pub struct TagEffect {
 /// Ratios are derived from these figures and the [`Node`], so they are not stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
-    /// Memory in use by primaries, MiB; stopped primaries use none.
+    /// Memory in use by primaries, MiB. Stopped instances use none.
     pub instance_memory: i64,
     /// Reserve for failovers, MiB: the maximum, over the other nodes, of the memory reserved for that node's
     /// instances.

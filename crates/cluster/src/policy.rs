@@ -44,7 +44,7 @@ pub struct MinMax {
 /// Limits on the instances and nodes of a cluster or group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// Standard size, the default where a request gives none.
+    /// Default size of an instance.
     pub std: ISpec,
     /// Allowed intervals. An instance must be in one of them; an empty list allows every size.
     pub minmax: Vec<MinMax>,

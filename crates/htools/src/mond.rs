@@ -56,7 +56,7 @@ fn node_reports(element: Value) -> Result<NodeReports, MondError> {
     Ok(NodeReports { node, reports })
 }
 
-/// Measured loads are incomplete, so none of them are used.
+/// Reason why the measured loads are incomplete. All of them are ignored then.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MissingData {
     /// A node, online or offline, has no usable report.

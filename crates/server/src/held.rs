@@ -102,7 +102,7 @@ impl Drop for Share {
     }
 }
 
-/// A request body whose bytes count as they are received. Reading it fails when they don't fit.
+/// A request body that counts its bytes as they are received. Reading fails at the limit.
 pub(crate) struct Received {
     pub body: Body,
     pub share: Arc<Share>,

@@ -19,7 +19,7 @@ use crate::config::RateLimit;
 /// fullest buckets are forgotten first.
 const MOST_CLIENTS: usize = 50_000;
 
-/// Factor for the default limits of users with the role `admin` or `service`, who act for many others.
+/// Factor for the default limits of users with the role `admin` or `service`: they send requests on behalf of others.
 const PRIVILEGE: u32 = 10;
 
 /// Limits by kind of client; `None` is unlimited.

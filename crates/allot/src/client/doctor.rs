@@ -60,8 +60,8 @@ fn unlimited(settings: &[Setting]) -> Option<String> {
     })
 }
 
-/// Differences that a repair has removed: repairable ones of which none of the same kind is left at the same host. Messages
-/// aren't compared, since they have counts and states.
+/// Differences that a repair has removed: the same host no longer has a repairable difference of that kind. Messages aren't
+/// compared because they contain counts and states.
 fn repaired<'a>(before: &'a [Entry], left: &[Entry]) -> impl Iterator<Item = &'a str> {
     let is_left = move |entry: &Entry| {
         left.iter().any(|other| (&other.kind, &other.host_id) == (&entry.kind, &entry.host_id))

@@ -132,7 +132,7 @@ impl Past<'_> {
             let next = self.fleet.next_event().map_or(cycle.wake_at, |event| event.min(cycle.wake_at));
             cycles += 1;
             if cycles > MOST_CYCLES {
-                return Err(DemoError::Scenario(format!("the service does not come to rest at {now}")));
+                return Err(DemoError::Scenario(format!("the service does not finish its work at {now}")));
             }
             if idle && next > now {
                 if next >= until {

@@ -231,7 +231,7 @@ impl Mistakes<'_> {
         }
     }
 
-    /// Connects to the brokers of the message bus. While one of them works, the failures of others are warnings.
+    /// Connects to the brokers of the message bus. If any broker works, failures are only warnings.
     async fn of_message_bus(&mut self, configuration: &Configuration) {
         if !self.knows(&["message_bus"]) {
             return;

@@ -56,7 +56,7 @@ pub(crate) enum AssemblyError {
         /// Line and description of the mistake.
         reason: String,
     },
-    /// Settings that are missing or contradict each other. Each mistake begins with the key of one of them.
+    /// Missing or contradictory settings. Each mistake begins with the key of a setting.
     #[error("{}", .0.join("\n"))]
     Settings(Vec<String>),
     #[error(transparent)]

@@ -151,8 +151,8 @@ fn open_secrets(configuration: &Configuration, values: &Values) -> Vec<(PathBuf,
     paths.into_iter().filter_map(|path| Some((path.to_owned(), open_to_others(path)?))).collect()
 }
 
-/// A file of hooks, if there is a secret in it or whoever changes it decides what the service runs; and the files with
-/// secrets that it names. Values of a wrong form are ignored: they are reported where the fleet is opened.
+/// The path of a file of hooks if it must be protected: it contains a secret, or commands for the service to run. Also
+/// returns the files of secrets that it names. Malformed values are ignored here, and reported when the fleet is opened.
 fn secrets_of_hooks<T: DeserializeOwned>(
     path: &Path,
     hooks: impl Fn(T) -> BTreeMap<Moment, HookConfig>,

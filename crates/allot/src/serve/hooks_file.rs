@@ -104,7 +104,7 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str) -> (Option<(T, Vec<usize>)>
             Err(error) => error,
         };
         let span = error.span().unwrap_or_else(|| root.clone());
-        // A missing field may be one that was taken out, or is misspelled.
+        // A field may be missing because a mistake in it was removed above, or because its name is misspelled.
         let is_explained = error.message().starts_with("missing field ") && incomplete.contains(&span);
         if !is_explained {
             mistakes.push(malformed(text, &error));
@@ -120,8 +120,8 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str) -> (Option<(T, Vec<usize>)>
     }
 }
 
-/// Takes out what begins at a byte: the value of a key that the byte is in, or else the innermost value of a table or table of
-/// a list. Returns the span of the table or list around it. `span` is that of `table`.
+/// Removes the value at a byte: the value of the key there, or else the innermost value in a table or list. Returns the
+/// span of the enclosing table or list. `span` is that of `table`.
 fn take_out(table: &mut DeTable<'_>, span: Range<usize>, byte: usize) -> Option<Range<usize>> {
     let mut found = None;
     for (name, value) in table.iter_mut() {

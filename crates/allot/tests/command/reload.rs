@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::service::{database, hashed};
 use crate::shell::{command, fresh};
 
-/// A service whose log the test reads.
+/// A running service and its log.
 pub struct Logged {
     pub child: Child,
     pub url: String,

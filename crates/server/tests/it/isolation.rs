@@ -405,7 +405,7 @@ fn parameters(operation: &Value) -> Vec<(String, String)> {
     all.map(|parameter| (text(&parameter["name"]), text(&parameter["in"]))).collect()
 }
 
-/// Values of the variables in paths: the other project's objects, and others that don't exist.
+/// Values of the variables in paths: objects of the other project, and objects that don't exist.
 fn variables(theirs: &Theirs) -> [(&'static str, String, &'static str); 11] {
     let id = |value: &Value| value.as_str().expect("text").to_owned();
     [

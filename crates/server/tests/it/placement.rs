@@ -163,7 +163,7 @@ async fn a_user_asks_one_question_at_once_and_others_wait_their_turn() {
     };
     let first = ask("member");
     let second = loop {
-        // Whichever request is first, the other one exceeds the limit.
+        // The requests can arrive in any order. The second one exceeds the limit.
         tokio::task::yield_now().await;
         let refused = site.send_as("member", Method::POST, PATH, Some(&json!({}))).await;
         if refused.status == 429 {

@@ -95,7 +95,7 @@ async fn all(path: &str, session: &Session<'_>) -> Result<Value, ClientError> {
     }
 }
 
-/// Hosts whose oldest records are missing.
+/// Hosts without their oldest records.
 fn incomplete(intervals: &[Interval]) -> Vec<&str> {
     let hosts = intervals.chunk_by(|one, other| one.host() == other.host());
     hosts.filter_map(|of_host| of_host.first()).filter(|first| !first.begins).map(Interval::host).collect()

@@ -1,4 +1,4 @@
-//! What a lease is to reserve: the options for it.
+//! Options for the reservations of a lease.
 
 use std::collections::BTreeMap;
 

@@ -355,7 +355,7 @@ fn read_lease(
     read_events(&mut lease, &read.events)?;
     let own = lease.reservations.iter().map(|own| own.status);
     if !status::fits(status, own, lease.events.start, lease.events.end) {
-        return Err("its status does not fit those of its events and reservations".to_owned());
+        return Err("its status contradicts its events and reservations".to_owned());
     }
     let created_at = instant_or(read.created_at.as_ref(), read_at)?;
     let updated_at = read.updated_at.as_deref().map(instant).transpose()?;
@@ -437,7 +437,7 @@ fn read_reservation(
     let of_addresses = matches!(terms, ReservationTerms::FloatingIps(_));
     if keeps && !within && !missing_resources && !of_addresses {
         let amount = counted(allocation.amount(), "allocation", "allocations");
-        return Err(format!("reservation {id} has {amount}, which is not what it asked for"));
+        return Err(format!("reservation {id} has {amount}, not the requested amount"));
     }
     let resources_changed = truth("resources_changed");
     Ok(Read { id, terms, wording, allocation, status, missing_resources, resources_changed })

@@ -4,7 +4,7 @@ use super::file::File;
 use super::translation::{Translation, note, origin};
 use crate::config;
 
-/// Parameters that are taken over. All others are of Blazar's driver.
+/// Supported parameters of the address. Others configure Blazar's driver.
 const PARAMETERS: [&str; 2] = ["sslmode=", "sslrootcert="];
 
 impl Translation {

@@ -1,5 +1,5 @@
-//! Sends random requests, many of them damaged. No response may be a server error, rejected requests must
-//! change nothing, accepted changes must be visible and last, and nothing may be allocated twice.
+//! Sends random requests, many of them damaged. Checks that no response is a server error, that rejected requests change
+//! nothing, that accepted changes are visible and last, and that nothing is allocated twice.
 //!
 //! `SEEDS=17..18` runs that seed instead, `cargo xtask fuzz leases` fresh ones.
 
