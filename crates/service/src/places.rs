@@ -27,7 +27,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leases::project::{Owner, ProjectId, UserId};
-use leases::work::SLICE;
 use tokio::sync::oneshot;
 
 use crate::levels::{LEAD, Levels};
@@ -37,7 +36,8 @@ use crate::levels::{LEAD, Levels};
 const STORE_READS: usize = 2;
 
 /// Limit to the estimated cost that a waiting request counts with. Must exceed [`LEAD`] and the cost of some ordinary
-/// requests. Otherwise clients that return with expensive requests would go before one that has just been served.
+/// requests. Otherwise clients that return with expensive requests would go before one that has just been served. A
+/// request that reaches the limit is expensive and doesn't pause decisions of others.
 const MAX_ESTIMATE: u64 = 4 * LEAD;
 
 /// Resource that a request waits for.
@@ -56,7 +56,7 @@ pub(crate) enum Kind {
 
 /// Maximum number of paused decisions of each kind. Only a request that was cheap so far can pause another, so there
 /// are usually few. Each keeps its memory.
-const MAX_PAUSED: usize = 8;
+const MAX_PAUSED: usize = 4;
 
 /// Method and route of a request. The usual cost is remembered for each operation.
 pub(crate) type Operation = Arc<str>;
@@ -285,7 +285,7 @@ impl Queues {
                 Who::Client(None) => offer((true, self.projects.floor(), *number), position),
                 Who::Client(Some((owner, operation))) if *paused || users.insert(owner) => {
                     let cost = if *paused { 0 } else { self.estimate(owner, operation, *expected) };
-                    if only_cheap && cost >= SLICE {
+                    if only_cheap && cost >= MAX_ESTIMATE {
                         continue;
                     }
                     let mine = (self.used(owner).saturating_add(cost), position, cost);
@@ -318,7 +318,7 @@ impl Queues {
                 } else {
                     (self.projects.of(&other.project), self.projects.of(&owner.project))
                 };
-                cost < SLICE && level.saturating_add(cost) < mine
+                cost < MAX_ESTIMATE && level.saturating_add(cost) < mine
             }
         }
     }

@@ -341,17 +341,16 @@ fn outcome(of: usize, mut failed: Vec<(String, ClientError)>) -> Result<(), Clie
 pub(crate) fn is_option(word: &str) -> bool {
     let command = Line::command();
     let name = word.split_once('=').map_or(word, |(name, _)| name);
+    let short = name.strip_prefix('-').and_then(|letters| letters.chars().next());
     let is_named = |arg: &clap::Arg| match name.strip_prefix("--") {
         Some(long) => arg.get_long() == Some(long),
-        None => {
-            let short = name.strip_prefix('-').and_then(|letters| letters.chars().next());
-            short.is_some() && arg.get_short() == short
-        }
+        None => short.is_some() && arg.get_short() == short,
     };
     command.get_arguments().any(is_named)
 }
 
-/// Runs a command, named by the first argument, which options of all commands can precede. Returns the exit status, or an error in the command line.
+/// Runs the command that the first argument names. Options of all commands can precede it. Returns the exit status, or an
+/// error in the command line.
 pub(crate) fn run(arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap::Error> {
     let words = std::iter::once("allot").chain(arguments.iter().map(String::as_str));
     let matches = without_empty_variables(screen(Line::command(), "")).try_get_matches_from(words);

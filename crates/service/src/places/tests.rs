@@ -337,7 +337,7 @@ fn a_request_is_expected_to_cost_what_others_of_its_kind_cost_its_project() {
 fn a_paused_decision_goes_after_cheap_requests_and_before_expensive_ones() {
     let places = Places::new(1);
     places.charge(&user("paused"), 10 * LEAD);
-    places.charge(&user("expensive"), SLICE);
+    places.charge(&user("expensive"), MAX_ESTIMATE);
     let held = taken(&places, Kind::Read);
     assert!(!places.is_outranked(Kind::Read, &user("paused")), "no request waits");
     let mut waiting = vec![wait(&places, Kind::Read, user("expensive"))];
