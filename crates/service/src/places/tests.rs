@@ -357,7 +357,7 @@ fn users_of_one_project_pause_decisions_of_each_other() {
     let places = Places::new(1);
     places.charge(&member("p", "costly"), 10 * LEAD);
     let _held = taken(&places, Kind::Read);
-    let _cheap = wait(&places, Kind::Read, member("p", "cheap"));
+    let _cheap = wait(&places, Kind::Read, asks("p", "cheap", "GET /v1/calendar"));
     assert!(places.is_outranked(Kind::Read, &member("p", "costly")));
     assert!(!places.is_outranked(Kind::Read, &member("p", "cheap")));
 }

@@ -142,7 +142,7 @@ fn what_cannot_be_taken_over_is_named_and_nothing_else_is_lost() {
     for (why, part) in [
         (lease("h-now", "status", json!("STARTING")), "wait until Blazar has done that"),
         (lease("h-now", "status", json!("WONDERFUL")), "status WONDERFUL"),
-        (lease("h-now", "status", json!("PENDING")), "does not fit"),
+        (lease("h-now", "status", json!("PENDING")), "contradicts its events"),
         (lease("h-now", "start_date", json!("tomorrow")), "invalid date tomorrow"),
         (lease("h-now", "start_date", json!("2026-11-26T00:00:00.000000")), "is not due when it starts"),
         (lease("h-now", "end_date", json!("2020-01-01T00:00:00.000000")), "End date must be later"),
