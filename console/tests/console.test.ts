@@ -71,7 +71,7 @@ describe("with the demonstration's fleet", () => {
     const text = await answer.text();
     expect(text).not.toMatch(/<script(?![^>]* src=)|style=|onload=/);
     const licences = await (await fetch(`${service.url}/console/assets/licences.txt`)).text();
-    const documented = readFileSync(new URL("../../docs/console.md", import.meta.url), "utf8");
+    const documented = readFileSync(new URL("../../docs/how-to/console.md", import.meta.url), "utf8");
     const parts = [...licences.matchAll(/^(\S+) \S+ \((\S+)\)$/gm)];
     expect(parts.length).toBeGreaterThan(0);
     for (const [, name, licence] of parts) expect(documented).toContain(`| ${name} | ${licence} |`);

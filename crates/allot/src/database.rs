@@ -42,7 +42,7 @@ enum Command {
         database: String,
     },
     /// Copy the database file of a running service, as of one instant
-    #[command(after_help = "docs/operations.md describes how to restore a copy.")]
+    #[command(after_help = "docs/how-to/operations.md describes how to restore a copy.")]
     Backup {
         /// File for the copy; it must not exist
         #[arg(value_name = "FILE")]

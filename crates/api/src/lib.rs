@@ -16,8 +16,8 @@
 //! A client can always send back a lease as it read it: fields with unchanged values are ignored. Unknown
 //! fields are rejected, except in reservations. There they are ignored, as in Blazar.
 //!
-//! Identifiers such as API-lease, CLS-10 or W8 are explained in `docs/features.md`. Start reading at
-//! `v1/lease_request.rs`, and at `v1/fields.rs` for the rules that all readers share.
+//! Identifiers such as API-lease, CLS-10 or W8 are explained in `docs/reference/features.md`. Start reading
+//! at `v1/lease_request.rs`, and at `v1/fields.rs` for the rules that all readers share.
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 

@@ -34,7 +34,7 @@
 //! Every lease ends.
 //!
 //! The store enforces bookings and orders commits, the fleet carries out steps, and the server parses requests.
-//! Identifiers such as `CLS-03` or `PRE-06` refer to `docs/features.md`.
+//! Identifiers such as `CLS-03` or `PRE-06` refer to `docs/reference/features.md`.
 
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 

@@ -30,7 +30,7 @@
 //! [`deep::verify`], [`reboot::verify`] and [`clear::check`] judge plans without the code that made them.
 //!
 //! Start reading at [`score`], then [`board`] and [`balance`]. Names such as HT-score are requirements in
-//! `docs/features.md`.
+//! `docs/reference/features.md`.
 
 pub mod allocate;
 pub mod balance;

@@ -1,6 +1,6 @@
 //! Free pools in simulations: operators create, rename, change and delete them and move, close and open their
-//! hosts, and leases keep the hosts of the pools that they asked for (docs/pools.md). The checks read the
-//! store and share no code with what they judge.
+//! hosts, and leases keep the hosts of the pools that they asked for (docs/reference/pools.md). The checks read
+//! the store and share no code with what they judge.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -10,21 +10,21 @@ use crate::source::texts_in;
 
 /// Prefixes of names of tests of criteria, and the page with their table.
 const CRITERIA: [(&str, &str); 15] = [
-    ("cls_", "docs/lease-types.md"),
-    ("cls_10_", "docs/negotiation.md"),
-    ("fb_", "docs/failure-buffer.md"),
-    ("fp_", "docs/pools.md"),
-    ("hk_", "docs/housekeeping.md"),
-    ("lp_", "docs/pools.md"),
-    ("pre_", "docs/preemptible.md"),
-    ("energy_a_", "docs/energy.md"),
-    ("energy_b_", "docs/energy.md"),
-    ("energy_c_", "docs/energy.md"),
-    ("energy_d_", "docs/energy.md"),
-    ("energy_e_", "docs/energy.md"),
-    ("energy_f_", "docs/energy.md"),
-    ("energy_g_", "docs/energy.md"),
-    ("energy_h_", "docs/energy.md"),
+    ("cls_", "docs/explanation/lease-types.md"),
+    ("cls_10_", "docs/how-to/negotiate.md"),
+    ("fb_", "docs/how-to/survive-failures.md"),
+    ("fp_", "docs/reference/pools.md"),
+    ("hk_", "docs/how-to/housekeeping.md"),
+    ("lp_", "docs/reference/pools.md"),
+    ("pre_", "docs/how-to/offer-preemptible-instances.md"),
+    ("energy_a_", "docs/how-to/save-power.md"),
+    ("energy_b_", "docs/how-to/save-power.md"),
+    ("energy_c_", "docs/how-to/save-power.md"),
+    ("energy_d_", "docs/how-to/save-power.md"),
+    ("energy_e_", "docs/how-to/save-power.md"),
+    ("energy_f_", "docs/how-to/save-power.md"),
+    ("energy_g_", "docs/how-to/save-power.md"),
+    ("energy_h_", "docs/how-to/save-power.md"),
 ];
 
 /// The longest of these prefixes that matches the name.
@@ -69,7 +69,7 @@ fn the_tables_of_criteria_name_the_tests_that_there_are() {
     }
 }
 
-const FEATURES: &str = "docs/features.md";
+const FEATURES: &str = "docs/reference/features.md";
 
 /// Identifiers of features in a text, such as `API-create`, `CLS-03`, `PRE-03a`, `HT-hbal`, `W17`.
 fn identifiers(text: &str) -> BTreeSet<&str> {

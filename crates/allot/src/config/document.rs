@@ -1,4 +1,4 @@
-//! Generates the tables of `docs/configuration.md`.
+//! Generates the tables of `docs/reference/configuration.md`.
 #![cfg(test)]
 
 use std::fmt::Write;
@@ -58,5 +58,5 @@ pub(crate) fn check_generated(page: &str, [begin, end]: [&str; 2], wanted: &str)
 
 #[test]
 fn the_document_has_every_setting_as_it_is() {
-    check_generated("docs/configuration.md", [BEGIN, END], &tables());
+    check_generated("docs/reference/configuration.md", [BEGIN, END], &tables());
 }

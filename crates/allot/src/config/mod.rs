@@ -3,8 +3,8 @@
 //!
 //! All settings are in one [`table`](table::TABLE). Each has a place in the [`Configuration`], which contains
 //! the settings of the service's parts as these define them, with their defaults. Parsing, help and the
-//! tables in `docs/configuration.md` are derived from the table. A value from any source is text for the same
-//! parser, and an error names the place where the value was written.
+//! tables in `docs/reference/configuration.md` are derived from the table. A value from any source is text for
+//! the same parser, and an error names the place where the value was written.
 
 mod choice;
 mod configuration;

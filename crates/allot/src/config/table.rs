@@ -150,7 +150,7 @@ settings! {
     /// Time after a change to an aggregate in which Nova's schedulers can still use the old state; the host
     /// stays closed for this time, and is then observed again
     "openstack.settle" "DURATION" => openstack.driver.settle;
-    /// Hooks that switch compute hosts on and off, for `energy.enabled` (TOML; example in docs/openstack.md)
+    /// Hooks that switch compute hosts on and off, for `energy.enabled` (TOML; example in docs/how-to/openstack.md)
     "openstack.power_file" "FILE" => openstack.power_file;
     /// Time that a compute service must be down, while most others are up, before its host counts as failed
     /// and is replaced in its leases; `0s` for immediately

@@ -1,4 +1,4 @@
-//! Checks the table of options in `docs/from-blazar.md`.
+//! Checks the table of options in `docs/how-to/replace-blazar.md`.
 #![cfg(test)]
 
 use std::fmt::Write;
@@ -22,5 +22,5 @@ fn table() -> String {
 
 #[test]
 fn the_document_has_every_option_of_blazar_as_it_is_taken_over() {
-    check_generated("docs/from-blazar.md", [BEGIN, END], &table());
+    check_generated("docs/how-to/replace-blazar.md", [BEGIN, END], &table());
 }

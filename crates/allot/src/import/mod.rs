@@ -34,11 +34,11 @@ enum Command {
     ///
     /// Without --read, --take-over or --undo, FILE is compared with the cloud and the database, and nothing
     /// is changed.
-    #[command(after_help = "docs/from-blazar.md describes the migration.")]
+    #[command(after_help = "docs/how-to/replace-blazar.md describes the migration.")]
     Blazar(Box<blazar::BlazarArguments>),
     /// Print settings for `allot serve` from a configuration of Blazar
     #[command(
-        after_help = "Options without a counterpart are comments at the end; docs/from-blazar.md lists all options."
+        after_help = "Options without a counterpart are comments at the end; docs/how-to/replace-blazar.md lists all options."
     )]
     BlazarConf {
         /// Configuration file of Blazar, such as /etc/blazar/blazar.conf

@@ -1,4 +1,4 @@
-//! Options of `blazar.conf`, and how each is translated. `docs/from-blazar.md` has the table.
+//! Options of `blazar.conf`, and how each is translated. `docs/how-to/replace-blazar.md` has the table.
 //!
 //! Names and defaults come from the lists that a running Blazar 18 and earlier releases of its libraries give
 //! of themselves, from Chameleon's Blazar, and from the specification of preemptible instances.

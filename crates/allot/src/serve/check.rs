@@ -134,7 +134,8 @@ impl Mistakes<'_> {
                 }
             }
             FleetChoice::Hooks(path) => {
-                let config = self.of_hooks("fleet", path, "docs/machines.md", HooksConfig::mistakes);
+                let config =
+                    self.of_hooks("fleet", path, "docs/tutorials/own-machines.md", HooksConfig::mistakes);
                 if let Some(config) = config.filter(|_| self.knows(&["energy.enabled"])) {
                     let switches = [Moment::OnPowerOn, Moment::OnPowerOff];
                     let switches = switches.iter().all(|moment| config.hooks.contains_key(moment));
@@ -148,7 +149,7 @@ impl Mistakes<'_> {
     async fn of_cloud(&mut self, configuration: &Configuration) {
         let power_file = configuration.openstack.power_file.as_ref();
         if let Some(path) = power_file {
-            self.of_hooks(POWER_FILE, path, "docs/openstack.md", PowerConfig::mistakes);
+            self.of_hooks(POWER_FILE, path, "docs/how-to/openstack.md", PowerConfig::mistakes);
         }
         if self.knows(&["energy.enabled", POWER_FILE]) {
             self.note(check_power(configuration, power_file.is_some()));

@@ -47,7 +47,8 @@ pub(super) fn fleet(
     let clock = clock.clone();
     match &configuration.fleet {
         FleetChoice::Hooks(path) => {
-            let file: HooksFile<'_, HooksConfig> = HooksFile::read("fleet", path, "docs/machines.md")?;
+            let file: HooksFile<'_, HooksConfig> =
+                HooksFile::read("fleet", path, "docs/tutorials/own-machines.md")?;
             warn_of_hooks(&file.config.missing());
             let fleet = HooksFleet::open(&file.config, clock).map_err(|error| file.located(&error))?;
             Ok(Arc::new(fleet))
@@ -55,7 +56,8 @@ pub(super) fn fleet(
         FleetChoice::OpenStack => {
             let fleet = cloud(configuration, clock)?;
             let Some(path) = &configuration.openstack.power_file else { return Ok(Arc::new(fleet)) };
-            let file: HooksFile<'_, PowerConfig> = HooksFile::read(POWER_FILE, path, "docs/openstack.md")?;
+            let file: HooksFile<'_, PowerConfig> =
+                HooksFile::read(POWER_FILE, path, "docs/how-to/openstack.md")?;
             warn_of_hooks(&file.config.missing());
             let hooks = PowerHooks::new(&file.config).map_err(|error| file.located(&error))?;
             Ok(Arc::new(fleet.with_power(hooks)))

@@ -60,30 +60,34 @@ macro_rules! pages {
 
 pages! {
     readme_does_what_it_says "README.md";
-    calendar_does_what_it_says "docs/calendar.md";
-    energy_does_what_it_says "docs/energy.md";
-    failure_buffer_does_what_it_says "docs/failure-buffer.md";
-    from_blazar_does_what_it_says "docs/from-blazar.md";
-    ganeti_does_what_it_says "docs/ganeti.md";
-    housekeeping_does_what_it_says "docs/housekeeping.md";
-    instances_does_what_it_says "docs/instances.md";
-    lease_command_line_does_what_it_says "docs/lease-command-line.md";
-    lease_types_does_what_it_says "docs/lease-types.md";
-    machines_does_what_it_says "docs/machines.md";
-    negotiation_does_what_it_says "docs/negotiation.md";
-    operations_does_what_it_says "docs/operations.md";
-    pools_does_what_it_says "docs/pools.md";
-    preemptible_does_what_it_says "docs/preemptible.md";
-    programs_does_what_it_says "docs/programs.md";
-    questions_does_what_it_says "docs/questions.md";
-    serving_does_what_it_says "docs/serving.md";
-    usage_does_what_it_says "docs/usage.md";
-    using_preemptible_does_what_it_says "docs/using-preemptible.md";
+    lease_types_does_what_it_says "docs/explanation/lease-types.md";
+    drain_whatif_fit_does_what_it_says "docs/how-to/drain-whatif-fit.md";
+    housekeeping_does_what_it_says "docs/how-to/housekeeping.md";
+    instances_does_what_it_says "docs/how-to/instances.md";
+    negotiate_does_what_it_says "docs/how-to/negotiate.md";
+    offer_preemptible_instances_does_what_it_says "docs/how-to/offer-preemptible-instances.md";
+    operations_does_what_it_says "docs/how-to/operations.md";
+    replace_blazar_does_what_it_says "docs/how-to/replace-blazar.md";
+    run_the_service_does_what_it_says "docs/how-to/run-the-service.md";
+    save_power_does_what_it_says "docs/how-to/save-power.md";
+    survive_failures_does_what_it_says "docs/how-to/survive-failures.md";
+    usage_and_billing_does_what_it_says "docs/how-to/usage-and-billing.md";
+    calendar_api_does_what_it_says "docs/reference/calendar-api.md";
+    command_line_does_what_it_says "docs/reference/command-line.md";
+    ganeti_programs_does_what_it_says "docs/reference/ganeti-programs.md";
+    pools_does_what_it_says "docs/reference/pools.md";
+    ganeti_does_what_it_says "docs/tutorials/ganeti.md";
+    own_machines_does_what_it_says "docs/tutorials/own-machines.md";
+    use_preemptible_instances_does_what_it_says "docs/tutorials/use-preemptible-instances.md";
 }
 
 /// Pages without a block that can run in a test.
-const NOT_FOLLOWED: &[&str] =
-    &["docs/filters.md", "docs/openstack.md", "docs/sources.md", "docs/workloads.md"];
+const NOT_FOLLOWED: &[&str] = &[
+    "docs/how-to/openstack.md",
+    "docs/reference/cluster-sources.md",
+    "docs/reference/filters.md",
+    "docs/reference/workloads.md",
+];
 
 /// System directories in the commands of pages.
 const ELSEWHERE: [&str; 3] = ["/etc/allot", "/var/lib/allot", "/backup"];
@@ -92,15 +96,26 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Paths of the pages in a directory of the checkout and below it.
+fn pages_in(directory: &str) -> Vec<String> {
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(root().join(directory)).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let path = format!("{directory}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            pages.extend(pages_in(&path));
+        } else if entry.path().extension().is_some_and(|extension| extension == "md") {
+            pages.push(path);
+        }
+    }
+    pages
+}
+
 #[test]
 fn every_page_with_commands_is_followed() {
-    let pages = fs::read_dir(root().join("docs")).expect("docs").map(|entry| entry.expect("an entry").path());
-    // The directory also has pictures.
-    let pages = pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     let mut missing = Vec::new();
-    for path in pages.chain([root().join("README.md")]) {
-        let page = path.strip_prefix(root()).expect("in the checkout").display().to_string();
-        let text = fs::read_to_string(&path).expect("a page");
+    for page in pages_in("docs").into_iter().chain(["README.md".to_owned()]) {
+        let text = fs::read_to_string(root().join(&page)).expect("a page");
         let commands =
             parts(&text).into_iter().any(|part| !matches!(part, Part::File { .. } | Part::Skipped { .. }));
         if NOT_FOLLOWED.contains(&page.as_str()) {
@@ -558,7 +573,8 @@ $ echo
 
 #[test]
 fn every_moment_of_hooks_and_every_variable_of_theirs_is_documented() {
-    let page = fs::read_to_string(root().join("docs/machines.md")).expect("the page on machines");
+    let page =
+        fs::read_to_string(root().join("docs/tutorials/own-machines.md")).expect("the page on machines");
     let source =
         |path: &str| fs::read_to_string(root().join("crates/fleet/src/hooks").join(path)).expect("a source");
     let named = |text: &str, start: &str, plain: fn(char) -> bool| -> Vec<String> {
@@ -571,6 +587,9 @@ fn every_moment_of_hooks_and_every_variable_of_theirs_is_documented() {
     let variables = named(&source("call.rs"), "ALLOT_", |c| c.is_ascii_uppercase() || c == '_');
     assert!(moments.len() >= 15 && variables.len() >= 16, "{moments:?} {variables:?}");
     for name in moments.into_iter().chain(variables).chain(["check".to_owned()]) {
-        assert!(page.contains(&format!("`{name}`")), "docs/machines.md does not explain {name}");
+        assert!(
+            page.contains(&format!("`{name}`")),
+            "docs/tutorials/own-machines.md does not explain {name}"
+        );
     }
 }

@@ -27,9 +27,9 @@
 //! ```
 //!
 //! **Input.** A program reads a JSON object from standard input. A web hook receives the same object by POST.
-//! It has `moment` and all other fields; fields that don't apply are null. `docs/machines.md` lists the
-//! fields and the moments. A program also has most fields in its environment: `ALLOT_MOMENT`, `ALLOT_HOST`
-//! (the name), `ALLOT_LEASE`.
+//! It has `moment` and all other fields; fields that don't apply are null. `docs/tutorials/own-machines.md`
+//! lists the fields and the moments. A program also has most fields in its environment: `ALLOT_MOMENT`,
+//! `ALLOT_HOST` (the name), `ALLOT_LEASE`.
 //!
 //! **Result.** Status 0 of a program and 2xx of a web hook mean success. Anything else is retried later, and
 //! the last line of the output is shown as the reason. A hook that exceeds its time limit is stopped, and a

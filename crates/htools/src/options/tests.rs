@@ -19,7 +19,7 @@ fn programs_have_names() {
 
 #[test]
 fn options_of_our_own_are_on_the_page_of_differences() {
-    let page = include_str!("../../../../docs/COMPARE.md");
+    let page = include_str!("../../../../docs/reference/differences.md");
     for program in Program::ALL {
         for flag in table::flags(program).filter(|flag| flag.own) {
             assert!(page.contains(&format!("--{}`", flag.long)), "--{} of {}", flag.long, program.name());

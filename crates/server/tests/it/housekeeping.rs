@@ -128,8 +128,8 @@ fn documented(page: &str) -> Requirement {
 
 #[tokio::test]
 async fn hk_f_the_documented_example_keeps_gpu_hosts_for_last() {
-    let example = documented(include_str!("../../../../docs/housekeeping.md"));
-    assert_eq!(documented(include_str!("../../../../docs/configuration.md")), example);
+    let example = documented(include_str!("../../../../docs/how-to/housekeeping.md"));
+    assert_eq!(documented(include_str!("../../../../docs/reference/configuration.md")), example);
     let housekeeping = HousekeepingRules { default_properties: example, ..HousekeepingRules::default() };
     let site = Site::of_settings(Settings { housekeeping, ..Settings::default() }).await;
     site.add_hosts(3).await;

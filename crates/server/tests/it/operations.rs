@@ -55,12 +55,12 @@ async fn alerts_ask_for_figures_that_are_served() {
 
 #[test]
 fn what_to_do_about_each_alert_is_documented() {
-    let document = read("docs/operations.md");
+    let document = read("docs/how-to/operations.md");
     let mut names = BTreeSet::new();
     for rule in rules() {
         let name = rule["alert"].as_str().expect("a name");
         assert!(names.insert(name.to_owned()), "{name} occurs twice");
-        assert!(document.contains(&format!("| `{name}` |")), "{name} is not in docs/operations.md");
+        assert!(document.contains(&format!("| `{name}` |")), "{name} is not in docs/how-to/operations.md");
     }
 }
 

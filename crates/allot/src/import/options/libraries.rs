@@ -166,7 +166,7 @@ pub(super) const GROUPS: &[Group] = &[
     group(
         "oslo_policy",
         &["enforce_new_defaults", "enforce_scope"],
-        "the defaults are always those of docs/serving.md (admin, member, reader), and tokens must be for a project",
+        "the defaults are always those of docs/how-to/run-the-service.md (admin, member, reader), and tokens must be for a project",
     ),
     group("oslo_policy", &["policy_default_rule"], "a rule that `policy_file` lacks has its own default"),
     group("oslo_policy", &["policy_dirs"], "there is one policy file: merge them into `policy_file`"),

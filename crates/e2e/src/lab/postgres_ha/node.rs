@@ -170,7 +170,7 @@ impl Node {
         ]
     }
 
-    /// The settings that docs/operations.md recommends, and those that bootstrap an empty cluster.
+    /// The settings that docs/how-to/operations.md recommends, and those that bootstrap an empty cluster.
     fn patroni_configuration(&self, etcd: &[String]) -> Result<String> {
         let Self { name, address, directory, .. } = self;
         let (directory, etcd, programs) = (directory.display(), etcd.join("','"), programs()?);
