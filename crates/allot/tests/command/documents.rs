@@ -76,6 +76,7 @@ pages! {
     command_line_does_what_it_says "docs/reference/command-line.md";
     ganeti_programs_does_what_it_says "docs/reference/ganeti-programs.md";
     pools_does_what_it_says "docs/reference/pools.md";
+    first_lease_does_what_it_says "docs/tutorials/first-lease.md";
     ganeti_does_what_it_says "docs/tutorials/ganeti.md";
     own_machines_does_what_it_says "docs/tutorials/own-machines.md";
     use_preemptible_instances_does_what_it_says "docs/tutorials/use-preemptible-instances.md";
@@ -84,6 +85,7 @@ pages! {
 /// Pages without a block that can run in a test.
 const NOT_FOLLOWED: &[&str] = &[
     "docs/how-to/openstack.md",
+    "docs/how-to/replace-blazar-in-containers.md",
     "docs/reference/cluster-sources.md",
     "docs/reference/filters.md",
     "docs/reference/workloads.md",
