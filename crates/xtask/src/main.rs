@@ -4,6 +4,8 @@
 //! they need, and never pass by skipping their checks.
 
 #[cfg(test)]
+mod book;
+#[cfg(test)]
 mod circles;
 mod console;
 #[cfg(test)]
