@@ -201,6 +201,17 @@ fn the_readme_names_a_guide_for_every_reader() {
 }
 
 #[test]
+fn decisions_name_code_that_exists() {
+    let mut missing = Vec::new();
+    for (page, text) in texts(&["md"]).into_iter().filter(|(page, _)| page.starts_with("docs/adr/")) {
+        let named = text.split('`').skip(1).step_by(2).filter(|name| name.starts_with("crates/"));
+        missing
+            .extend(named.filter(|name| !root().join(name).exists()).map(|name| format!("{page}: {name}")));
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
 fn moved_pages_are_at_their_new_places() {
     for (old, new) in MOVED {
         assert!(!root().join(old).exists(), "{old} is back");

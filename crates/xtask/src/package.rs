@@ -190,8 +190,9 @@ fn build(program: &Executable, out: &Path, options: &[&str]) -> Result<PathBuf> 
 
 /// Pages of documentation, as paths in the checkout.
 fn pages() -> Result<Vec<String>> {
-    let mut pages =
-        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
+    let mut pages = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+        .map(str::to_owned)
+        .to_vec();
     let mut directories = vec!["docs".to_owned()];
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(root().join(&directory))? {
