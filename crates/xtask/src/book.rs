@@ -147,7 +147,7 @@ fn every_link_leads_to_a_page_and_a_heading() {
             if !root().join(&target).exists() {
                 dead.push(format!("{page}: {link}: no such file{}", moved(&target)));
             } else if !anchor.is_empty()
-                && !pages.get(&target).is_some_and(|text| anchors(text).contains(anchor))
+                && pages.get(&target).is_none_or(|text| !anchors(text).contains(anchor))
             {
                 dead.push(format!("{page}: {link}: no such heading"));
             }
