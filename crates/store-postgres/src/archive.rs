@@ -18,7 +18,7 @@ use crate::{feed, journal, occupancy, power, refusals, tokens, usage};
 /// Records per statement.
 const TOGETHER: usize = 1000;
 
-/// Reads everything. The caller's transaction must see one instant.
+/// Reads all records. The caller's transaction must read from a single snapshot.
 pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, Trouble> {
     let snapshot = load::snapshot(db, Wanted::ALL).await?;
     let mut archive = Archive { snapshot, ..Archive::default() };
@@ -67,7 +67,7 @@ async fn requests(db: &mut PgConnection) -> Result<Vec<IdempotencyRecord>, Troub
     Ok(read)
 }
 
-/// Writes everything. The caller ends the transaction. Returns `false` if the store isn't empty.
+/// Writes all records. The caller ends the transaction. Returns `false` if the store isn't empty.
 ///
 /// Other writers wait for the row of the revision, and then see the imported records.
 pub(crate) async fn import(db: &mut PgConnection, archive: &Archive) -> Result<bool, Trouble> {

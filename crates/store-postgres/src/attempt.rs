@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// ([`crate::hints`]).
 pub(crate) const LIMIT: Duration = Duration::from_secs(150);
 
-/// Counts attempts.
+/// Number of failed attempts of one operation.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts(u32);
 
@@ -36,7 +36,8 @@ impl Attempts {
                 tracing::debug!(?trouble, "retrying transaction");
                 tokio::time::sleep(PAUSE * 2_u32.pow(self.0)).await;
             }
-            // The obstacle may be gone by now. If it stays, the caller takes bookings one by one to name it.
+            // Retry at once, because the conflicting booking is often gone. If it isn't, the caller inserts
+            // bookings one by one to find the rejected one.
             Trouble::Obstructed if self.0 < ATTEMPTS => {}
             other => return Err(other),
         }
@@ -44,8 +45,8 @@ impl Attempts {
     }
 }
 
-/// Does work with a connection of the pool, and again if it came to nothing without anybody's fault. The work is
-/// an expression that may be evaluated several times, with the connection under the name given.
+/// Evaluates `$work` with a connection from the pool, bound to `$pooled`. Evaluates it again, up to
+/// [`ATTEMPTS`] times, if it fails with an error that a retry can resolve.
 macro_rules! attempts {
     ($pool:expr, $pooled:ident => $work:expr) => {{
         let mut attempts = $crate::attempt::Attempts::default();
@@ -95,7 +96,8 @@ macro_rules! transaction {
 }
 pub(crate) use transaction;
 
-/// [Attempts](attempts) at one statement that only reads: a transaction would take three times as long.
+/// [Attempts](attempts) at a single read-only statement, without a transaction, which would take three times
+/// as long.
 macro_rules! question {
     ($pool:expr, $db:ident => $work:expr) => {
         $crate::attempt::attempts!($pool, pooled => {
@@ -110,7 +112,8 @@ macro_rules! question {
 }
 pub(crate) use question;
 
-/// A commit that was interrupted may have happened, so it must not be retried.
+/// Translates a failed commit. If the connection broke during the commit, its outcome is unknown, so it must
+/// not be retried.
 pub(crate) fn ended(commit: Result<(), sqlx::Error>) -> Result<(), Trouble> {
     commit.map_err(|error| match Trouble::from(error) {
         Trouble::Disconnected(error) => Trouble::Failed(error),
@@ -118,8 +121,8 @@ pub(crate) fn ended(commit: Result<(), sqlx::Error>) -> Result<(), Trouble> {
     })
 }
 
-/// Result of the work, unless its server is given up first. A transaction may have been committed in that
-/// case.
+/// Result of the work, or an error as soon as its server is given up. After that error, it is unknown whether
+/// a transaction was committed.
 pub(crate) async fn unless<T>(
     given_up: impl Future<Output = ()>,
     work: impl Future<Output = Result<T, Trouble>>,

@@ -8,7 +8,7 @@ use crate::columns::plain;
 use crate::error::Trouble;
 use crate::load::{self, Wanted};
 
-/// Changes since then. The caller's transaction must see one instant.
+/// Changes since `revision`. The caller's transaction must read from a single snapshot.
 pub(crate) async fn since(db: &mut PgConnection, revision: Revision) -> Result<Changes, Trouble> {
     let Ok(number) = i64::try_from(revision.number) else { return Ok(Changes::Reload) };
     let rows = sqlx::query!("SELECT mark, keys FROM change WHERE number >= $1 ORDER BY number", number);

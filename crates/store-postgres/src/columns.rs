@@ -8,7 +8,7 @@ use uuid::Uuid;
 /// Precedes `0` to encode a NUL, which PostgreSQL's text can't contain, and `1` to encode itself.
 const ESCAPE: char = '\u{1a}';
 
-/// Text as it is stored. Text that people write has no control characters, so it is nearly always unchanged.
+/// Encodes text for a column. Usually returns it unchanged, because text rarely contains control characters.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
     if text.contains(['\0', ESCAPE]) {
         Cow::Owned(text.replace(ESCAPE, "\u{1a}1").replace('\0', "\u{1a}0"))

@@ -14,7 +14,7 @@ pub(crate) fn columns(keys: &[&DocumentKey]) -> Keys {
     keys.iter().map(|key| (key.kind.name().to_owned(), text(&key.id).into_owned())).unzip()
 }
 
-/// Reads the wanted plain records, or all, into a snapshot that has none yet.
+/// Reads the wanted plain records, or all, into a snapshot without plain records.
 pub(crate) async fn read(
     db: &mut PgConnection,
     wanted: Option<&Keys>,

@@ -108,7 +108,10 @@ impl From<Trouble> for CommitError {
         match trouble {
             Trouble::Refused(error) => error,
             Trouble::Overrun(error) | Trouble::Disconnected(error) | Trouble::Failed(error) => error.into(),
-            Trouble::Obstructed => StoreError::Unavailable("others were in the way each time".into()).into(),
+            Trouble::Obstructed => {
+                StoreError::Unavailable("bookings conflicted with other transactions in every attempt".into())
+                    .into()
+            }
         }
     }
 }

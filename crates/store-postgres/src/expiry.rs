@@ -8,9 +8,9 @@ use store::{Journal, JournalSize, StoreError, Trimmed, WriteSize, to_remove};
 use crate::columns::{plain, text, us};
 use crate::error::Trouble;
 
-/// Deletes old notifications, audit records and request keys, at most `limit` of each. Returns whether there may be
-/// more. Notifications and audit records are numbered nearly in the order of their times, so only the first `limit` are
-/// examined.
+/// Deletes old notifications, audit records and request keys, at most `limit` of each. Returns whether a
+/// limit was reached. Notifications and audit records are numbered nearly in the order of their times, so
+/// only the first `limit` are examined.
 pub(crate) async fn prune(
     db: &mut PgConnection,
     before: Timestamp,
@@ -43,8 +43,8 @@ pub(crate) async fn prune(
     Ok([notifications, audit, requests].into_iter().any(|count| count >= u64::from(limit)))
 }
 
-/// Adds new records to the project sizes, at most `limit` notifications and `limit` audit records. Returns whether
-/// there may be more. Record numbers become visible in ascending order, so none is missed.
+/// Adds new records to the project sizes, at most `limit` notifications and `limit` audit records. Returns
+/// whether a limit was reached. Record numbers become visible in ascending order, so every record is counted.
 pub(crate) async fn count(db: &mut PgConnection, limit: u32) -> Result<bool, Trouble> {
     let counted = sqlx::query!("SELECT audit, notification FROM journal_counted FOR UPDATE");
     let counted = counted.fetch_one(&mut *db).await?;

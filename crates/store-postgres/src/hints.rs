@@ -86,7 +86,7 @@ impl Drop for Hints {
 async fn listen(pool: &Pool, server: usize, sender: &watch::Sender<()>) -> Result<(), sqlx::Error> {
     let Some(options) = pool.servers().options(server) else { return Ok(()) };
     let mut listener = answered(connect(options)).await?;
-    // Hints may have been missed before this.
+    // Wakes waiting callers, because hints before this point could have been missed.
     sender.send_replace(());
     loop {
         match tokio::time::timeout(SILENCE, listener.try_recv()).await {
@@ -106,7 +106,7 @@ async fn connect(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> 
     Ok(listener)
 }
 
-/// The server's answer, if it comes in time. The server can go silent at any point.
+/// Waits for the server's answer with a time limit, because the server can go silent at any point.
 async fn answered<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, sqlx::Error> {
     tokio::time::timeout(ANSWER, answer).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))
 }

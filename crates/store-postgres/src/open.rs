@@ -67,15 +67,15 @@ pub enum OpenError {
 /// State of a database's schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchemaState {
-    /// Newest migration that was run; 0 if none was.
+    /// Newest migration that was run; 0 before the first one.
     pub found: i64,
     /// Newest migration that this version knows.
     pub known: i64,
 }
 
 impl PostgresStore {
-    /// Opens the store in a database, and creates or updates its schema if necessary. If several services do
-    /// so at the same time, one does it and the others wait.
+    /// Opens the store in a database, and creates or updates its schema if necessary. If several services
+    /// start at the same time, the first updates the schema and the rest wait.
     pub async fn open(servers: Servers) -> Result<Self, OpenError> {
         let Found { mut connection, .. } = connect(&servers).await?;
         let migrations = migrations();
@@ -94,7 +94,7 @@ impl PostgresStore {
         Ok(Self::of(servers))
     }
 
-    /// How far the schema is. One that this version cannot work with is an error.
+    /// State of the schema. Fails if this version can't work with the schema.
     pub async fn schema(servers: &Servers) -> Result<SchemaState, OpenError> {
         let Found { mut connection, .. } = connect(servers).await?;
         let migrations = migrations();
@@ -125,13 +125,13 @@ async fn check(
     }
 }
 
-/// What schema there is, if any.
+/// Schema of the database; `None` if it has no table `compatibility`, like a new database.
 async fn schema(connection: &mut PgConnection) -> Result<Option<Schema>, sqlx::Error> {
     let written = sqlx::query_scalar!(r#"SELECT to_regclass('compatibility') IS NOT NULL AS "written!""#);
     if !written.fetch_one(&mut *connection).await? {
         return Ok(None);
     }
-    // The compiler does not see the table that the migrator makes.
+    // Not checked at compile time, because the migrator creates this table.
     let newest = sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM _sqlx_migrations");
     let newest: i64 = newest.fetch_one(&mut *connection).await?;
     let oldest = sqlx::query_scalar!("SELECT oldest FROM compatibility").fetch_one(connection).await?;

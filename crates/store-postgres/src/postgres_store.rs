@@ -42,14 +42,14 @@ macro_rules! writing {
     };
 }
 
-/// Begins one that sees everything as of one instant.
+/// Begins a read-only transaction that reads from a single snapshot.
 macro_rules! reading {
     ($store:expr, $db:ident => $work:expr) => {
         transaction!(&$store.pool, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", $db => $work)
     };
 }
 
-/// Asks with one statement.
+/// Runs a single read-only statement.
 macro_rules! asking {
     ($store:expr, $db:ident => $work:expr) => {
         question!(&$store.pool, $db => $work)
@@ -90,7 +90,7 @@ impl PostgresStore {
 
     /// Closes all connections, and the store for good.
     ///
-    /// Not needed for safety: a store that is dropped has lost nothing.
+    /// Dropping a store without closing it is safe and loses no data.
     pub fn close(&self) {
         self.hints.stop();
         self.pool.close();
@@ -113,7 +113,7 @@ impl Store for PostgresStore {
     async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
         let mut hints = self.hints.subscribe();
         while asking!(self, db => feed::last(db).await)? == revision {
-            // Hint and timeout only differ in when to look again.
+            // Check the revision again after a hint and after a timeout.
             let _ = tokio::time::timeout(LOOK_AGAIN, hints.changed()).await;
         }
         Ok(())
@@ -122,7 +122,7 @@ impl Store for PostgresStore {
     async fn commit(&self, commit: &Commit) -> Result<Advance, CommitError> {
         let together = writing!(self, db => commit::write(db, commit, Pace::Together).await);
         match together {
-            // If the obstacle is gone by now, this commits.
+            // This succeeds if the conflicting booking is gone by now.
             Err(Trouble::Obstructed) => {
                 Ok(writing!(self, db => commit::write(db, commit, Pace::OneByOne).await)?)
             }
@@ -168,7 +168,7 @@ impl Store for PostgresStore {
     async fn prune_steps(&self, gone: &[Action]) -> Result<Option<Advance>, StoreError> {
         let advance = writing!(self, db => {
             let changed = steps::prune(db, gone).await?;
-            // Nothing that changes with it has a time.
+            // Pruned steps have no time, so any will do.
             feed::steps(db, &changed, Timestamp::UNIX_EPOCH).await
         });
         Ok(advance?)

@@ -54,7 +54,7 @@ pub(crate) async fn read(db: &mut PgConnection, period: &Window) -> Result<Vec<S
     read.collect()
 }
 
-/// Deletes periods that ended before `before`, at most `limit`. Returns whether there may be more.
+/// Deletes periods that ended before `before`, at most `limit`. Returns whether the limit was reached.
 pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, Trouble> {
     let deletion = sqlx::query!(
         "DELETE FROM host_sleep WHERE number IN (SELECT number FROM host_sleep WHERE ends_us < $1 LIMIT $2)",

@@ -133,7 +133,8 @@ pub(crate) async fn all(db: &mut PgConnection) -> Result<Vec<RefusalRecord>, Tro
     read.collect()
 }
 
-/// Deletes refusals of days that began before `before`, at most `limit`. Returns whether there may be more.
+/// Deletes refusals of days that began before `before`, at most `limit`. Returns whether the limit was
+/// reached.
 pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, Trouble> {
     let deletion = sqlx::query!(
         "DELETE FROM refusal WHERE (project, day_us, resource_type, kind, missing) IN (

@@ -20,8 +20,8 @@ const HEAD_START: Duration = Duration::from_millis(300);
 /// `postgres://user:password@host1:5432,host2/database?sslmode=verify-full`. Several addresses can also be
 /// separated by commas.
 ///
-/// Of several servers, the one that takes writes is used, as with `target_session_attrs=read-write`. The
-/// password is never printed.
+/// Connects to the server that takes writes, as with `target_session_attrs=read-write`. The password is never
+/// printed.
 #[derive(Clone)]
 pub struct Servers(Vec<Server>);
 
@@ -38,7 +38,7 @@ pub enum AddressError {
     /// The scheme is wrong.
     #[error("write postgres://USER@HOST/DATABASE, with several hosts separated by commas")]
     Scheme,
-    /// The address of one server is invalid. The reason never contains the password.
+    /// A server's address is invalid. The reason never contains the password.
     #[error("the address of server {number} is wrong: {reason}")]
     Server {
         /// Number of the server, from 1.

@@ -17,7 +17,7 @@ pub(crate) async fn take_fences(db: &mut PgConnection, count: i64) -> Result<i64
     Ok(last.fetch_one(db).await?)
 }
 
-/// Claims steps that aren't claimed, or whose claims have expired.
+/// Claims steps without a claim or with an expired claim.
 ///
 /// The lock of the fence's row makes claims take turns, so a later claim of a step has the higher number.
 pub(crate) async fn claim(
@@ -53,7 +53,7 @@ pub(crate) async fn claim(
     Ok(claimed.collect())
 }
 
-/// Renews claims. Returns those that still hold.
+/// Renews the claims that are still stored with the same fence, and returns them.
 ///
 /// Rows are locked in the order in which [`claim`] locks them, so that two services don't wait for each
 /// other.
@@ -82,8 +82,8 @@ pub(crate) async fn renew(
     Ok(renewed.iter().filter_map(|step| by_step.get(step)).map(|claim| (*claim).clone()).collect())
 }
 
-/// Gives up claims and records results, as [`leases::plan::History`] does. Returns the steps whose history
-/// changed.
+/// Releases claims and records results, as [`leases::plan::History`] does. Returns the steps with a changed
+/// history.
 pub(crate) async fn finish(
     db: &mut PgConnection,
     finished: &[Finished],
@@ -110,7 +110,8 @@ pub(crate) async fn finish(
     Ok(changed)
 }
 
-/// Deletes the failures of these steps, and remembers snapshots. Returns the steps whose history changed.
+/// Deletes the failures of these steps, and records the time of snapshots. Returns the steps with a changed
+/// history.
 async fn note_successes(
     db: &mut PgConnection,
     succeeded: &BTreeMap<String, Action>,

@@ -43,7 +43,7 @@ pub(crate) async fn add_key(db: &mut PgConnection, key: &TokenKey, oldest: u32) 
     Ok(())
 }
 
-/// Adds a revocation. Deletes ended revocations, and the ones that it covers.
+/// Adds a revocation. Deletes ended revocations, and revocations that the new one covers.
 pub(crate) async fn revoke(db: &mut PgConnection, revocation: &Revocation) -> Result<(), Trouble> {
     let deletion = sqlx::query!(
         "DELETE FROM revocation WHERE until_us <= $1 OR ($2 AND user_id = $3)",

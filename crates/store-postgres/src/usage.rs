@@ -354,7 +354,7 @@ pub(crate) async fn held_hosts(
 }
 
 /// Deletes closed spans that ended before `before`, and events from before it, at most `limit` of each.
-/// Returns whether there may be more.
+/// Returns whether a limit was reached.
 pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, Trouble> {
     let (before_us, rows) = (us(before), i64::from(limit));
     let spans = sqlx::query!(

@@ -8,7 +8,7 @@ use store::{CommitError, FreePoolRecord, Version};
 use crate::columns::{text, us, uuid};
 use crate::error::{Trouble, exists, refers};
 
-/// Adds a free pool, or changes one that has the expected version.
+/// Adds a free pool, or updates it if it has the expected version.
 pub(super) async fn write(
     db: &mut PgConnection,
     record: &FreePoolRecord,

@@ -121,7 +121,7 @@ async fn remove_host(db: &mut PgConnection, id: HostId, expected: Version) -> Re
     removed(deletion.execute(db).await, Subject::Host(id))
 }
 
-/// If nothing was removed, the subject was already gone.
+/// No deleted row means that another transaction has already removed the host or address.
 fn removed(
     result: Result<sqlx::postgres::PgQueryResult, sqlx::Error>,
     subject: Subject,

@@ -57,9 +57,9 @@ impl<'a> Rewriting<'a> {
         Ok(Self { writes, last, held, changes: of_leases })
     }
 
-    /// Hosts and addresses that these leases give up or take. All must be locked before the first is given
-    /// up: another transaction that has locked a wanted host may be waiting for a host that was given up here
-    /// but not committed.
+    /// Hosts and addresses that these leases release or take. Lock all of them before releasing the first.
+    /// Otherwise this transaction could wait for a host that another transaction has locked, while that one
+    /// waits for a host that was released here but not committed.
     pub(super) fn subjects(&self) -> impl Iterator<Item = Subject> + '_ {
         self.changes.values().flat_map(|changes| {
             let others = changes.settled.iter().chain(&changes.taken).map(|(key, _)| key);

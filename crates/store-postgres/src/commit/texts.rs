@@ -12,8 +12,8 @@ use crate::error::{Trouble, refers, unavailable};
 pub(super) async fn write(db: &mut PgConnection, changes: &TextChanges) -> Result<(), Trouble> {
     let (removed_from, removed) = columns(&changes.removed);
     if !removed.is_empty() {
-        // Lock in the order of hashes to prevent a deadlock: another commit may add references to text that this one
-        // dereferences, and the reverse.
+        // Lock in the order of hashes to prevent a deadlock with a commit that adds references to text that
+        // this commit dereferences, and the reverse.
         let all: Vec<&[u8]> =
             changes.texts.keys().map(|hash| hash.0.as_slice()).chain(removed.iter().copied()).collect();
         let lock = sqlx::query!(

@@ -71,7 +71,7 @@ impl Wanted {
     }
 }
 
-/// Reads a snapshot. The caller's transaction must see one instant.
+/// Reads records. The caller's transaction must read from a single snapshot.
 pub(crate) async fn snapshot(db: &mut PgConnection, wanted: Wanted) -> Result<Snapshot, Trouble> {
     let mut snapshot = Snapshot { revision: feed::last(db).await?, ..Snapshot::default() };
     if is_any(wanted.free_pools.as_ref()) {

@@ -1,4 +1,4 @@
-//! Servers that stop and come back.
+//! Database servers that stop and restart.
 
 use store::conformance::sample::{add_hosts, commit};
 use store::{Store, StoreError};

@@ -1,5 +1,5 @@
-//! Plain records and the tables that the previous version has for them: a database of that version can be
-//! read, and services of that version can continue beside this one.
+//! Plain records, which the previous version keeps in a table per kind. This version reads databases of the
+//! previous version, and services of both versions can share a database.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn us(at: Timestamp) -> i64 {
     at.as_microsecond()
 }
 
-/// Text as it is stored.
+/// Encodes text for a column.
 fn column(text: &str) -> String {
     text.replace('\u{1a}', "\u{1a}1").replace('\0', "\u{1a}0")
 }

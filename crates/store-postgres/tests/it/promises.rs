@@ -32,7 +32,7 @@ async fn what_was_committed_survives_a_service() {
     store::conformance::what_was_committed_survives(store, reopen).await;
 }
 
-/// Another service may still be carrying the step out.
+/// Another service could still be running the step.
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_survive_a_service() {
     let servers = database();

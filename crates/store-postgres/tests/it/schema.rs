@@ -8,7 +8,7 @@ use store_postgres::{OpenError, PostgresStore, Servers};
 
 use crate::{SERVER, database, name, open};
 
-/// Runs a statement like a user with a shell, past all code of the store.
+/// Runs a statement directly, as a user of `psql` does, without the store's code.
 pub(crate) fn by_hand(servers: &Servers, statement: &str) -> Result<String, String> {
     SERVER.script(&name(servers), &["-c", statement])
 }
@@ -65,7 +65,7 @@ async fn w1_the_schema_alone_refuses_double_bookings() {
         .expect("what shrinks is in nobody's way");
 }
 
-/// Each transaction adds to a sum without seeing the other's part.
+/// Both transactions add to a sum. Neither sees the uncommitted part of its competitor.
 #[tokio::test(flavor = "multi_thread")]
 async fn w2_two_transactions_cannot_fill_a_host_together() {
     let servers = database();

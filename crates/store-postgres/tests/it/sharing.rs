@@ -86,7 +86,7 @@ async fn a_request_that_reaches_two_services_is_served_by_one() {
     assert_eq!(stores[0].load().await.expect("works").leases.len(), 1);
 }
 
-/// A token that was signed or revoked at one service counts at all of them.
+/// All services accept tokens that one service signed, and reject tokens that one service revoked.
 #[tokio::test(flavor = "multi_thread")]
 async fn services_sign_tokens_with_one_key_and_know_each_others_revocations() {
     let stores = services().await;

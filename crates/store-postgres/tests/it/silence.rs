@@ -1,5 +1,4 @@
-//! A server that goes silent, for example when its network is cut: no connection ends, and none gets an
-//! answer.
+//! A server that goes silent, for example because its network is cut: connections stay open without answers.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -41,7 +40,7 @@ impl Line {
         line
     }
 
-    /// A store at the other end of the line, in a database of its own.
+    /// A store that reaches a new, empty database through the line.
     async fn store(&self) -> Arc<PostgresStore> {
         let url = format!("postgres://postgres@{}/{}?sslmode=disable", self.address, name(&database()));
         open(&url.parse().expect("an address")).await
