@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ("the last month by project and lease", Query { by: By { lease: true, ..by }, ..whole.clone() }),
         ("the last month by project and day", Query { periods: days, ..whole.clone() }),
         (
-            "the last month of one project",
+            "the last month for a single project",
             Query { project: Some(ProjectId("project-7".into())), ..whole.clone() },
         ),
         ("a lease", Query { lease: Some(LeaseId(70_345)), ..whole }),

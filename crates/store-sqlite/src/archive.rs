@@ -15,7 +15,7 @@ use crate::{commit, journal, load, occupancy, origin, power, refusals, tokens, u
 /// Refusal records per statement.
 const TOGETHER: usize = 1000;
 
-/// Reads everything in one transaction, as of one instant.
+/// Reads all records in one transaction, so that they are consistent.
 pub(crate) async fn export(db: &mut SqliteConnection) -> Result<Archive, StoreError> {
     let snapshot = load::snapshot(db).await?;
     let mut archive = Archive { snapshot, ..Archive::default() };

@@ -1,4 +1,4 @@
-//! A copy of the file as of one instant, whether a service has it open or not.
+//! Consistent copies of the file, even while a service has it open.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,8 +55,8 @@ pub struct Copied {
     pub bytes: u64,
 }
 
-/// Copies a database, whether a service has it open or not. The copy appears when it is complete, and only
-/// its owner can read it.
+/// Copies a database, even while a service has it open. The copy appears when it is complete, and only its
+/// owner can read it.
 pub async fn backup(database: &Path, copy: &Path) -> Result<Copied, BackupError> {
     if copy.symlink_metadata().is_ok() {
         return Err(BackupError::Exists(copy.to_owned()));
@@ -80,7 +80,8 @@ pub async fn backup(database: &Path, copy: &Path) -> Result<Copied, BackupError>
     let written = match lock {
         Lock::Held => read(&database, partial.path()).await,
         Lock::Free(_) => write(&database, partial.path()).await,
-        // Without a lock, writing isn't safe. Reading in place would make SQLite leave files beside the database.
+        // Without a lock, writing isn't safe. Reading in place would make SQLite leave files in the
+        // database's directory.
         Lock::Missing => copy_into(&mut View::unused(&database, None).await?.db, partial.path()).await,
     };
     written.map_err(cannot_copy)?;
@@ -101,7 +102,7 @@ pub(crate) async fn write(database: &Path, copy: &Path) -> Result<(), sqlx::Erro
     copy_by(&options(database), copy).await
 }
 
-/// Copies a database that a service may have open.
+/// Copies a database through a read-only connection, while another process can have it open.
 async fn read(database: &Path, copy: &Path) -> Result<(), sqlx::Error> {
     copy_by(&SqliteConnectOptions::new().filename(database).read_only(true).busy_timeout(BUSY_TIMEOUT), copy)
         .await

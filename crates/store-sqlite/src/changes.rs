@@ -11,10 +11,10 @@ use crate::error::unavailable;
 use crate::feed::last;
 use crate::load;
 
-/// Changes since then, read in one transaction.
+/// Changes since `revision`, read in one transaction.
 ///
-/// This loads everything. The service that has the file is its only writer and knows its own changes, so only
-/// a service that lost track asks.
+/// This loads all records. The service that has opened the file is its only writer and knows its own changes,
+/// so it calls this only if the outcome of a commit was unknown.
 pub(crate) async fn since(db: &mut SqliteConnection, revision: Revision) -> Result<Changes, StoreError> {
     let Ok(number) = i64::try_from(revision.number) else { return Ok(Changes::Reload) };
     let rows = sqlx::query!("SELECT mark, keys FROM change WHERE number >= ? ORDER BY number", number);

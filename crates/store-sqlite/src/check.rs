@@ -25,7 +25,7 @@ use crate::view::{View, contents};
 /// Maximum number of differences in an error.
 const NAMED: usize = 10;
 
-/// Why a database isn't in order.
+/// Reason why a database fails the check.
 #[derive(Debug, Error)]
 pub enum CheckError {
     /// The file can't be opened, or isn't a database of this program.
@@ -86,8 +86,8 @@ pub struct Checked {
     pub known: i64,
 }
 
-/// Reads a whole database and compares its schema with the migrations that it went through. Changes nothing
-/// and creates nothing beside it, whether a service has it open or not.
+/// Reads a whole database and compares its schema with the migrations that it went through. Neither changes
+/// the database nor creates files in its directory. A service can have it open.
 pub async fn check(path: &Path) -> Result<Checked, CheckError> {
     let path = &file::resolve(path)?;
     if file::is_empty(path)? {
@@ -96,7 +96,7 @@ pub async fn check(path: &Path) -> Result<Checked, CheckError> {
     let damaged =
         |error: sqlx::Error| CheckError::Damaged { path: path.to_owned(), reason: error.to_string() };
     let mut view = View::open(path).await?;
-    // One transaction, so everything is read as of one instant.
+    // One transaction, so that all reads are consistent.
     let mut reading = view.db.begin().await.map_err(damaged)?;
     let found = contents(&mut reading).await;
     found.map_err(|error| OpenError::Open { path: path.to_owned(), error })?.require(path)?;
@@ -121,8 +121,8 @@ pub async fn check(path: &Path) -> Result<Checked, CheckError> {
     Ok(Checked { archive, found, known })
 }
 
-/// Rejects a file whose last page is incomplete, because SQLite reads zeros for the missing bytes. A file with a
-/// journal is accepted: the journal may contain the rest of the page.
+/// Rejects a file with an incomplete last page, because SQLite reads zeros for the missing bytes. Accepts a
+/// file with a journal, which could contain the rest of the page.
 async fn require_whole_pages(db: &mut SqliteConnection, path: &Path) -> Result<(), CheckError> {
     let damaged = |reason: String| CheckError::Damaged { path: path.to_owned(), reason };
     // SQLx can't check pragmas at compile time.
@@ -157,7 +157,8 @@ async fn read_old(mut view: View, path: &Path) -> Result<Archive, CheckError> {
     read.await
 }
 
-/// Compares the schema with the one that the same migrations make in an empty database; returns the newest of them.
+/// Compares the schema with the result of running the same migrations in an empty database. Returns the
+/// newest migration.
 async fn compare_schema(
     db: &mut SqliteConnection,
     path: &Path,

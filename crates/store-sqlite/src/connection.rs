@@ -14,7 +14,7 @@ pub(crate) fn migrations() -> Migrator {
     migrations
 }
 
-/// Time to wait for locks of other programs, such as a backup.
+/// Time to wait for the lock of another program, such as a backup.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Options of connections that write.

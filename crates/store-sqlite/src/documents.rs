@@ -5,7 +5,7 @@ use store::{CommitError, Document, DocumentChange, Snapshot, StoreError};
 
 use crate::error::{failed, unavailable};
 
-/// Reads all plain records into a snapshot that has none yet.
+/// Reads all plain records into a snapshot without plain records.
 pub(crate) async fn read(db: &mut SqliteConnection, snapshot: &mut Snapshot) -> Result<(), StoreError> {
     let rows = sqlx::query!("SELECT kind, id, body FROM document ORDER BY kind, id");
     for row in rows.fetch_all(db).await.map_err(unavailable)? {

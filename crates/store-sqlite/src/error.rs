@@ -37,7 +37,7 @@ pub(crate) fn refers(error: &sqlx::Error) -> bool {
 }
 
 /// A failure that isn't the caller's fault.
-#[expect(clippy::needless_pass_by_value, reason = "what `map_err` wants")]
+#[expect(clippy::needless_pass_by_value, reason = "is passed to `map_err`")]
 pub(crate) fn unavailable(error: sqlx::Error) -> StoreError {
     match error {
         sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => StoreError::Corrupt(error.to_string()),

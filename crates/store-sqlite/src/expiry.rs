@@ -12,9 +12,9 @@ use crate::error::unavailable;
 /// every commit would have to write a page of the index.
 const SEARCHED_AT_ONCE: i64 = 20_000;
 
-/// Deletes old notifications, audit records and request keys, at most `limit` of each. Returns whether there may be
-/// more. Notifications and audit records are numbered in the order of their times, so only the first `limit` are
-/// examined.
+/// Deletes old notifications, audit records and request keys, at most `limit` of each. Returns whether a
+/// limit was reached. Notifications and audit records are numbered in the order of their times, so only the
+/// first `limit` are examined.
 pub(crate) async fn prune(
     db: &mut SqliteConnection,
     before: Timestamp,
@@ -46,8 +46,8 @@ pub(crate) async fn prune(
     Ok([notifications, audit, requests].into_iter().any(|count| count >= u64::from(limit)))
 }
 
-/// Adds new records to the project sizes, at most `limit` notifications and `limit` audit records. Returns whether
-/// there may be more.
+/// Adds new records to the project sizes, at most `limit` notifications and `limit` audit records. Returns
+/// whether a limit was reached.
 pub(crate) async fn count(db: &mut SqliteConnection, limit: u32) -> Result<bool, StoreError> {
     let told = sqlx::query!(
         r#"SELECT coalesce(max(number), 0) AS "last!: i64", count(*) AS "count!: i64" FROM (

@@ -26,7 +26,7 @@ pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Don't follow symbolic links, and don't wait for the other end of a pipe.
+/// Flags that neither follow symbolic links nor block until a pipe has a writer.
 const PLAINLY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
 
 fn plainly() -> OpenOptions {
@@ -54,7 +54,7 @@ fn irregular(file: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// Fails unless the file is regular. Used for files whose names this crate chooses.
+/// Fails unless the file is regular. Used for files that this crate creates, such as the lock.
 fn require_regular(file: &Metadata, path: &Path) -> io::Result<()> {
     let refused = |kind| io::Error::other(format!("{} is {kind}: move it away", path.display()));
     irregular(file).map_or(Ok(()), |kind| Err(refused(kind)))
@@ -87,8 +87,8 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Creates the database file if it is missing, because SQLite would make it readable for other users. SQLite's own files
-/// beside it get the same mode.
+/// Creates the database file if it is missing, because SQLite would make it readable for other users. SQLite
+/// gives its own files (`-wal`, `-shm`) the same mode.
 pub(crate) fn make(path: &Path) -> Result<(), OpenError> {
     if !is_empty(path)? {
         return Ok(());
@@ -111,13 +111,14 @@ pub(crate) fn is_empty(path: &Path) -> Result<bool, OpenError> {
     }
 }
 
-/// A journal beside this path that isn't empty. SQLite would apply it to any database put in this place.
+/// The database's journal, unless it is missing or empty. SQLite would apply it to any database file at this
+/// path.
 pub(crate) fn journal_of(path: &Path) -> Option<PathBuf> {
     let journals = ["-wal", "-journal"].map(|end| beside(path, end));
     journals.into_iter().find(|journal| fs::metadata(journal).is_ok_and(|file| file.len() > 0))
 }
 
-/// Locks a file beside the database. SQLite's own locks on the database are short, and don't exclude readers.
+/// Locks the file `DATABASE.lock`. SQLite's own locks on the database are short, and don't exclude readers.
 pub(crate) fn lock(database: &Path) -> Result<File, OpenError> {
     let path = beside(database, ".lock");
     let cannot_lock = |error| OpenError::Lock { path: path.clone(), error };
@@ -130,7 +131,7 @@ pub(crate) fn lock(database: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// State of the lock file beside a database.
+/// State of a database's lock file.
 pub(crate) enum Lock {
     Missing,
     /// Held by another process, or by another store of this one.
@@ -190,8 +191,8 @@ impl Opened {
             let lost = |how: &str| {
                 let path = path.display();
                 Err(StoreError::Unavailable(format!(
-                    "{path} {how} since the service opened it, so what is written would be lost: \
-                     put that file back, or stop the service and start it with the file that is to count"
+                    "{path} {how} since the service opened it, so new commits would be lost: \
+                     put that file back, or stop the service and start it with the file to use"
                 )))
             };
             match fs::metadata(path) {

@@ -119,7 +119,7 @@ struct NotificationRow {
     payload: String,
 }
 
-/// Notifications with numbers above `after`, of one project or of all projects.
+/// Notifications with numbers above `after`. `project` limits them to a single project.
 pub(crate) async fn notifications(
     db: &mut SqliteConnection,
     project: Option<&ProjectId>,

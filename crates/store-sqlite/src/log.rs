@@ -1,4 +1,4 @@
-//! Checks that the write-ahead log still contains what was committed.
+//! Checks that the write-ahead log still contains all commits.
 //!
 //! SQLite itself truncates or restarts the log only after its index (`-shm`) counts no frames any longer. So each frame
 //! that the index counts must be in the file, with the salts of the file's header. If one is missing, another program
@@ -32,7 +32,7 @@ const GROWTH: u64 = 8 << 20;
 /// Time to wait for readers before a restart is given up. Writers wait during this time.
 const RESTART_WAIT: Duration = Duration::from_millis(50);
 
-/// The log of an open database. SQLite holds no locks on this file, so closing it releases none.
+/// The log of an open database. SQLite doesn't lock this file, so closing it can't release a lock of SQLite.
 #[derive(Debug)]
 pub(crate) struct Log {
     path: PathBuf,
@@ -43,7 +43,7 @@ pub(crate) struct Log {
 #[derive(Debug, Default)]
 struct State {
     end: Option<End>,
-    /// Whether nothing was written since `end` was read.
+    /// Whether `end` is still the end of the log.
     is_current: bool,
     /// Length in bytes at the last try to restart the log; 0 if it was restarted since.
     tried: u64,
@@ -128,7 +128,7 @@ impl Log {
         is_due
     }
 
-    /// Whether the known end of the log is at this number of frames, and nothing was written since.
+    /// Whether the log is known to end at this number of frames.
     fn is_current_end(&self, frames: u64) -> bool {
         let state = self.state();
         state.is_current && state.end.as_ref().is_some_and(|end| end.frames == frames)
@@ -190,8 +190,8 @@ impl Log {
 
     fn damaged(&self) -> StoreError {
         StoreError::Unavailable(format!(
-            "{} was truncated or overwritten by another program, so commits that it held are lost: stop the service, \
-             and restore a backup, or start with what is left",
+            "{} was truncated or overwritten by another program, so commits in it are lost: stop the service, \
+             then restore a backup, or start without the lost commits",
             self.path.display()
         ))
     }

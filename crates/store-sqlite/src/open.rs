@@ -29,20 +29,20 @@ const ROWS_AHEAD: usize = 4096;
 /// tables and indexes.
 const PAGE_BYTES: u32 = 1024;
 
-/// Number of pages in the log at which SQLite writes them back to the database: 8 MiB. A lease of 1,000 instances on different
-/// hosts changes half as many, so a page that several such leases change is written back once for two of them.
+/// Number of pages in the log at which SQLite writes them back to the database: 8 MiB. A lease of 1,000
+/// instances on different hosts changes half as many pages, so two such leases are written back together.
 const LOG_PAGES: &str = "8192";
 
 /// Length in bytes to which SQLite truncates the log when it starts again at its beginning, 16 MiB.
 const LOG_BYTES: &str = "16777216";
 
-/// Memory for pages of the writer, 16 MiB: those that a large commit changes are not written and read again before its
-/// end. In the unit of `PRAGMA cache_size`: KiB below zero.
+/// Memory for pages of the writer, 16 MiB, so that a large commit needn't write changed pages early and read
+/// them again. Negative values of `PRAGMA cache_size` are in KiB.
 const WRITER_CACHE: &str = "-16384";
 
 impl SqliteStore {
     /// Opens the store in a file, creating the file if it is missing, and locks it. The lock ends with the
-    /// process, however that ends.
+    /// process, even if the process is killed.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let real = file::resolve(path.as_ref())?;
         let lock = lock(&real).await?;
@@ -88,8 +88,8 @@ impl SqliteStore {
     }
 }
 
-/// Locks the path of a database, of an empty file, or of a file to create. Fails for a database of another program, and
-/// creates no lock beside it.
+/// Locks the path of a database, of an empty file, or of a file to create. Fails for a database of another
+/// program without creating a lock for it.
 pub(crate) async fn lock(database: &Path) -> Result<File, OpenError> {
     let found = match file::find_lock(database)? {
         Lock::Held => return Err(OpenError::InUse(database.to_owned())),
@@ -100,7 +100,7 @@ pub(crate) async fn lock(database: &Path) -> Result<File, OpenError> {
     found.map_or_else(|| file::lock(database), Ok)
 }
 
-/// Whether this version works with the schema that is there; says whether it is of an earlier one.
+/// Rejects a schema that this version can't work with. Returns whether migrations are pending.
 pub(crate) async fn check_schema(
     db: &mut SqliteConnection,
     path: &Path,
@@ -115,7 +115,7 @@ pub(crate) async fn check_schema(
     Ok(schema.newest < known)
 }
 
-/// What schema there is; none in a new file, and in those of before it was written down.
+/// Schema of the file; `None` if it has no table `compatibility`, like a new file.
 async fn schema(db: &mut SqliteConnection) -> Result<Option<Schema>, sqlx::Error> {
     let written = sqlx::query_scalar!(
         r#"SELECT count(*) AS "tables: i64" FROM sqlite_schema WHERE type = 'table' AND name = 'compatibility'"#
@@ -123,7 +123,7 @@ async fn schema(db: &mut SqliteConnection) -> Result<Option<Schema>, sqlx::Error
     if written.fetch_one(&mut *db).await? == 0 {
         return Ok(None);
     }
-    // The compiler does not see the table that the migrator makes.
+    // Not checked at compile time, because the migrator creates this table.
     let newest = sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM _sqlx_migrations");
     let newest: i64 = newest.fetch_one(&mut *db).await?;
     let oldest = sqlx::query_scalar!("SELECT oldest FROM compatibility").fetch_one(db).await?;

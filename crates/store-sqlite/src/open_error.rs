@@ -49,8 +49,8 @@ pub enum OpenError {
     /// The file has other names (hard links). A service that opens it by another name wouldn't notice that it
     /// is in use.
     #[error(
-        "{path} has {links} names (hard links), and a database may have one only: \
-         remove the others, or copy it by `allot database backup`"
+        "{path} has {links} names (hard links), but a database must have a single name: \
+         remove the additional names, or copy the database with `allot database backup`"
     )]
     Linked {
         path: PathBuf,
@@ -59,8 +59,8 @@ pub enum OpenError {
     },
     /// The journal with the last commits exists, but the database doesn't.
     #[error(
-        "{path} is missing or empty, but {journal} is there, which holds what was last written to it: \
-         bring {path} back, or move {journal} away"
+        "{path} is missing or empty, but its journal {journal} exists and contains the latest commits: \
+         restore {path}, or move {journal} away"
     )]
     JournalAlone { path: PathBuf, journal: PathBuf },
     /// The file can't be used.
@@ -70,7 +70,7 @@ pub enum OpenError {
         #[source]
         error: io::Error,
     },
-    /// The lock file beside the database can't be locked.
+    /// The database's lock file can't be locked.
     #[error("cannot lock {path}: {error}")]
     Lock {
         /// Path of the lock file.

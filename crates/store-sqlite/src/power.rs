@@ -61,7 +61,7 @@ pub(crate) async fn read(db: &mut SqliteConnection, period: &Window) -> Result<V
     read.collect()
 }
 
-/// Deletes periods that ended before `before`, at most `limit`. Returns whether there may be more.
+/// Deletes periods that ended before `before`, at most `limit`. Returns whether the limit was reached.
 pub(crate) async fn prune(
     db: &mut SqliteConnection,
     before: Timestamp,

@@ -129,7 +129,8 @@ pub(crate) async fn all(db: &mut SqliteConnection) -> Result<Vec<RefusalRecord>,
     read.collect()
 }
 
-/// Deletes refusals of days that began before `before`, at most `limit`. Returns whether there may be more.
+/// Deletes refusals of days that began before `before`, at most `limit`. Returns whether the limit was
+/// reached.
 pub(crate) async fn prune(
     db: &mut SqliteConnection,
     before: Timestamp,

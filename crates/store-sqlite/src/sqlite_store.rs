@@ -48,8 +48,9 @@ pub struct SqliteStore {
     pub(crate) readers: SqlitePool,
     /// In memory, because no other process uses the file.
     pub(crate) claims: Mutex<Claims>,
-    /// The last revision, sent after each commit. `None` while there may be a later one. No other process
-    /// writes to the file, so it needn't be read to know that nothing changed.
+    /// The last revision, sent after each commit. `None` if a commit with an unknown outcome could have made
+    /// a later one. No other process writes to the file, so callers needn't read it to know that the revision
+    /// is current.
     pub(crate) revision: watch::Sender<Option<Revision>>,
     /// The files in use, once they exist.
     pub(crate) opened: OnceLock<file::Opened>,
@@ -64,7 +65,7 @@ impl SqliteStore {
 
     /// Writes the log back into the file and closes the store for good.
     ///
-    /// Not needed for safety: a store that is dropped has lost nothing.
+    /// Dropping a store without closing it is safe and loses no data.
     pub async fn close(&self) -> Result<(), StoreError> {
         self.readers.close().await;
         self.doubt();
@@ -110,8 +111,8 @@ impl SqliteStore {
         }
     }
 
-    /// Marks the last revision as unknown. Waiting callers aren't woken, because there may be no other
-    /// revision.
+    /// Marks the last revision as unknown. Doesn't wake waiting callers, because it isn't certain that there
+    /// is a new revision.
     pub(crate) fn doubt(&self) {
         self.revision.send_if_modified(|revision| {
             *revision = None;
@@ -188,7 +189,7 @@ impl Store for SqliteStore {
     async fn wait_for_change(&self, revision: Revision) -> Result<(), StoreError> {
         let mut commits = self.revision.subscribe();
         while self.revision().await? == revision {
-            // Announcement and timeout only differ in when to look again.
+            // Check the revision again after an announcement and after a timeout.
             let _ = tokio::time::timeout(LOOK_AGAIN, commits.changed()).await;
         }
         Ok(())

@@ -17,7 +17,7 @@ pub(crate) async fn take_fences(db: &mut SqliteConnection, count: i64) -> Result
     last.fetch_one(db).await.map_err(unavailable)
 }
 
-/// Records results, as [`leases::plan::History`] does. Returns the steps whose history changed.
+/// Records results, as [`leases::plan::History`] does. Returns the steps with a changed history.
 pub(crate) async fn finish(
     db: &mut SqliteConnection,
     outcomes: Outcomes<'_>,
@@ -34,7 +34,8 @@ pub(crate) async fn finish(
     Ok(changed)
 }
 
-/// Deletes the failures of these steps, and remembers snapshots. Returns the steps whose history changed.
+/// Deletes the failures of these steps, and records the time of snapshots. Returns the steps with a changed
+/// history.
 async fn note_successes(
     db: &mut SqliteConnection,
     succeeded: &BTreeMap<String, Action>,

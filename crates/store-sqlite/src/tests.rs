@@ -19,7 +19,7 @@ async fn open() -> (SqliteStore, TempDir) {
     (store, directory)
 }
 
-/// Runs a statement like a user with a shell, past all code of this crate.
+/// Runs a statement directly, as a user of the `sqlite3` shell does, without this crate's code.
 async fn by_hand(store: &SqliteStore, statement: &'static str) -> Result<u64, String> {
     let url = format!("sqlite://{}", store.path().display());
     let mut db = SqliteConnection::connect(&url).await.expect("it can be opened");

@@ -44,7 +44,7 @@ pub(crate) async fn add_key(
     deletion.execute(db).await.map_err(unavailable).map(drop)
 }
 
-/// Adds a revocation. Deletes ended revocations, and the ones that it covers.
+/// Adds a revocation. Deletes ended revocations, and revocations that the new one covers.
 pub(crate) async fn revoke(db: &mut SqliteConnection, revocation: &Revocation) -> Result<(), StoreError> {
     let at_us = us(revocation.at);
     let (whole, user) = (revocation.token.is_none(), &revocation.user.0);

@@ -351,8 +351,9 @@ pub(crate) async fn held_hosts(
     Ok(held)
 }
 
-/// Deletes spans and events that ended before that time, at most `limit` of each. Returns whether there may be more. Events
-/// are numbered in the order of their times, so only the first `limit` are examined.
+/// Deletes closed spans that ended before `before`, and events from before it, at most `limit` of each.
+/// Returns whether a limit was reached. Events are numbered in the order of their times, so only the first
+/// `limit` are examined.
 pub(crate) async fn prune(
     db: &mut SqliteConnection,
     before: Timestamp,

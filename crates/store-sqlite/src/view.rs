@@ -1,4 +1,4 @@
-//! Reading a database without changing it or creating anything beside it.
+//! Reads a database without changing it or creating files in its directory.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// A view of a file that a service may have open.
+    /// Opens a file that another process can have open.
     pub(crate) async fn open(database: &Path) -> Result<Self, OpenError> {
         match file::find_lock(database)? {
             Lock::Held => {
@@ -123,7 +123,7 @@ pub(crate) async fn contents(db: &mut SqliteConnection) -> Result<Contents, sqlx
     Ok(if is_ours { Contents::Ours } else { foreign() })
 }
 
-/// Maximum number of reads of a file whose journal appears or disappears during a read.
+/// Maximum number of reads of a file. Reads are repeated when a journal appears or disappears.
 const READS: usize = 10;
 
 /// Rejects a file of another program, which this program must not write to. An empty or missing file is
@@ -137,7 +137,7 @@ pub(crate) async fn refuse_foreign(database: &Path) -> Result<(), OpenError> {
         let journal = file::journal_of(database);
         found = unlocked_contents(database).await;
         if journal.is_some() && !matches!(found, Ok(Contents::Ours)) {
-            // All tables may be in the log.
+            // The log could contain all tables.
             found = unused_contents(database).await;
         }
         // A store that is about to close writes its log back, and anything read during that time is

@@ -35,7 +35,7 @@ async fn settle(db: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         return Ok(());
     }
     Err(sqlx::Error::Configuration(
-        format!("it stays in journal mode {mode}: somebody else has it open").into(),
+        format!("it stays in journal mode {mode}: another process has it open").into(),
     ))
 }
 

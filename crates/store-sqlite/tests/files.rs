@@ -28,7 +28,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(format!("{}{end}", path.display()))
 }
 
-/// Files that a killed command leaves beside its output.
+/// Suffixes of the files that a killed command leaves.
 const LEFT: [&str; 3] =
     [".partial-0123456789abcdef", ".partial-0123456789abcdef-wal", ".partial-0123456789abcdef-journal"];
 
@@ -38,7 +38,7 @@ async fn fill(store: &SqliteStore) {
     added.expect("accepted");
 }
 
-/// Number of leases in a file that was moved away from all files beside it.
+/// Moves the database file alone to another directory, and returns its number of leases.
 async fn leases_alone(path: &Path) -> usize {
     let away = directory();
     let moved = away.path().join("moved.db");

@@ -9,7 +9,7 @@ use store::{CommitError, FreePoolRecord, Version};
 use crate::columns::us;
 use crate::error::{exists, failed, refers};
 
-/// Adds a free pool, or changes one that has the expected version.
+/// Adds a free pool, or updates it if it has the expected version.
 pub(super) async fn write(
     db: &mut SqliteConnection,
     record: &FreePoolRecord,

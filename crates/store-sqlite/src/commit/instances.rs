@@ -8,7 +8,7 @@ use store::{CommitError, InstanceRecord, Version};
 use crate::columns::us;
 use crate::error::{exists, failed};
 
-/// Adds an instance, or changes one that has the expected version.
+/// Adds an instance, or updates it if it has the expected version.
 pub(super) async fn write(
     db: &mut SqliteConnection,
     record: &InstanceRecord,

@@ -116,7 +116,7 @@ async fn remove_host(db: &mut SqliteConnection, id: HostId, expected: Version) -
     removed(deletion.execute(db).await, Subject::Host(id))
 }
 
-/// If nothing was removed, the subject was already gone.
+/// No deleted row means that the host or address had already been removed.
 fn removed(
     result: Result<sqlx::sqlite::SqliteQueryResult, sqlx::Error>,
     subject: Subject,

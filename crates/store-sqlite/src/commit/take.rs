@@ -13,10 +13,10 @@ use crate::error::{Refusal, failed, refusal};
 /// A booking that is new to a lease.
 pub(super) type Taken = (LeaseId, BookingKey, Booking);
 
-/// Adds all bookings, or reports one that isn't possible.
+/// Adds all bookings, or reports the first rejected booking.
 ///
-/// All rows of a table go into one statement, since a statement costs more than a row. Its error doesn't tell
-/// which row was rejected, so after a rejection the bookings are tried one by one.
+/// All rows of a table go into one statement, since a statement costs more than a row. Its error doesn't name
+/// the rejected row, so after a rejection the bookings are inserted one by one.
 pub(super) async fn all(db: &mut SqliteConnection, taken: &[Taken]) -> Result<(), CommitError> {
     if taken.is_empty() {
         return Ok(());

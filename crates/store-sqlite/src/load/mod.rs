@@ -1,4 +1,4 @@
-//! Loads everything: a few queries over whole tables, joined in memory.
+//! Loads all records: a few queries over whole tables, joined in memory.
 
 mod free_pools;
 mod instances;
@@ -14,7 +14,7 @@ use crate::columns::{instant, number};
 use crate::error::unavailable;
 use crate::{documents, feed};
 
-/// Reads everything in one transaction, as of one instant.
+/// Reads all records in one transaction, so that they are consistent.
 pub(crate) async fn snapshot(db: &mut SqliteConnection) -> Result<Snapshot, StoreError> {
     let mut snapshot = Snapshot {
         revision: feed::last(db).await?,
