@@ -1,5 +1,5 @@
 #![no_main]
-//! `hail` on any message: no input may crash the parser or the allocator.
+//! Sends arbitrary messages to `hail`. They must not crash the parser or the allocator.
 
 use htools::io::Io;
 use libfuzzer_sys::fuzz_target;

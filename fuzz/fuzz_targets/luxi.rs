@@ -1,6 +1,6 @@
 #![no_main]
-//! Answers of a master daemon, separated by bytes of value 3: no input may crash the parser, or loading the
-//! cluster.
+//! Reads arbitrary answers of a master daemon, separated by bytes of value 3. They must not crash the parser
+//! or the loading of the cluster.
 
 use cluster::LoadOptions;
 use libfuzzer_sys::fuzz_target;

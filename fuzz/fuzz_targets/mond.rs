@@ -1,6 +1,6 @@
 #![no_main]
-//! Reports of monitoring daemons: no input may crash the parser, or the scoring of a cluster with these
-//! loads.
+//! Reads arbitrary reports of monitoring daemons. They must not crash the parser or the scoring of a cluster
+//! with these loads.
 
 use cluster::LoadOptions;
 use htools::mond::{self, Collector};
@@ -13,8 +13,8 @@ const CLUSTER: &str = "g|u|preferred|\n\nn1|1000|0|900|1000|900|4|M|u\nn2|1000|0
 fuzz_target!(|text: &str| {
     let Ok(answers) = mond::parse(text) else { return };
     for collector in [Collector::Cpu, Collector::XenCpu] {
-        let data = htools::text::parse(CLUSTER).expect("a cluster as it should be");
-        let (mut cluster, _) = data.load(&LoadOptions::default()).expect("options as they should be");
+        let data = htools::text::parse(CLUSTER).expect("a valid cluster");
+        let (mut cluster, _) = data.load(&LoadOptions::default()).expect("valid options");
         let _ = mond::apply(&mut cluster, &answers, collector);
         let nodes: Vec<_> = cluster.node_indices().collect();
         Board::new(&cluster, &nodes).score();

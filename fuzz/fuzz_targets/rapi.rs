@@ -1,6 +1,6 @@
 #![no_main]
-//! Documents of the remote API, separated by bytes of value 3: no input may crash the parsers, or loading the
-//! cluster.
+//! Reads arbitrary documents of the remote API, separated by bytes of value 3. They must not crash the
+//! parsers or the loading of the cluster.
 
 use cluster::LoadOptions;
 use htools::rapi::Documents;

@@ -1,5 +1,6 @@
 #![no_main]
-//! The text format: no input may crash the parser, or loading, balancing and serializing the cluster.
+//! Reads arbitrary files in the text format. They must not crash the parser, or the loading, balancing and
+//! serializing of the cluster.
 
 use cluster::LoadOptions;
 use libfuzzer_sys::fuzz_target;

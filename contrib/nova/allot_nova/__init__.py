@@ -1,1 +1,1 @@
-"""What Allotment adds to Nova."""
+"""Allotment's extension of Nova."""

@@ -1,8 +1,8 @@
-"""Asks Allotment which hosts a server may use: one request for all hosts of a scheduling request.
+"""Asks Allotment on which hosts a server can run, with one request for all hosts of a scheduling request.
 
-While there is no answer, the filter answers itself, from the aggregates that the scheduler knows: a server that wants nothing
-of a lease may use hosts that Allotment does not manage, and all others wait. That keeps everybody off the hosts of leases, since
-a host that Allotment manages is in an aggregate of it at every moment.
+While the service doesn't answer, the filter decides from the aggregates that the scheduler knows: ordinary servers can
+use hosts that Allotment does not manage, and preemptible servers and servers of leases find no host. So the hosts of
+leases stay protected, because every host that Allotment manages is always in one of its aggregates.
 """
 
 import http.client
@@ -19,44 +19,44 @@ from oslo_config import cfg
 LOG = logging.getLogger(__name__)
 
 OPTIONS = [
-    cfg.StrOpt("url", default="http://127.0.0.1:1234", help="The address of the service, without /v1"),
-    cfg.StrOpt("token_file", default="/etc/nova/allot.token", help="File with a token that the service knows as an administrator's"),
-    cfg.StrOpt("ca_file", help="Authorities (PEM) that the service's certificate is of; without it, the system's"),
-    cfg.FloatOpt("timeout", default=2.0, help="How long the service may take to answer, seconds"),
-    cfg.FloatOpt("pause", default=5.0, help="So long the service is not asked after it did not answer, seconds"),
-    cfg.StrOpt("free_pool", default="freepool", help="The free pool's aggregate: the service's openstack.free_pool"),
+    cfg.StrOpt("url", default="http://127.0.0.1:1234", help="Address of the service, without /v1"),
+    cfg.StrOpt("token_file", default="/etc/nova/allot.token", help="File with an administrator's token for the service"),
+    cfg.StrOpt("ca_file", help="CA bundle (PEM) for the service's certificate; by default, the system's"),
+    cfg.FloatOpt("timeout", default=2.0, help="Time limit for an answer of the service, seconds"),
+    cfg.FloatOpt("pause", default=5.0, help="Pause before the next request after the service did not answer, seconds"),
+    cfg.StrOpt("free_pool", default="freepool", help="Aggregate of the free pool, as in the service's openstack.free_pool"),
 ]
 nova.conf.CONF.register_opts(OPTIONS, group="allot")
 
-# How the zones of hosts in leases begin, and the keys of the metadata of the service's aggregates.
+# Prefixes of the names of leases' availability zones, and of metadata keys of the service's aggregates.
 ZONE = "blazar_"
 KEY = "allot:"
 
-# What of a request says that its server is preemptible, or is in a lease.
+# Properties of flavors and scheduler hints that mark a server as preemptible or place it in a lease.
 PREEMPTIBLE = "blazar:preemptible"
 OF_RESERVATION = "aggregate_instance_extra_specs:reservation"
 HINTS = ("reservation", "lease", "preemptible")
-# Nova's servers cannot be of a class: the service would not know later which.
+# Rejected hint: Nova doesn't report a server's class, so the service couldn't recognize it later.
 CLASS = "preemptible_class"
 
-# Statuses that say something of the request, and not that the service cannot answer.
+# HTTP statuses that reject the request. Every other error means that the service is unavailable.
 ABOUT_THE_REQUEST = (400, 404, 409)
 
-# Longest answer, bytes: 10,000 hosts take a fifth of it.
+# Maximum length of an answer in bytes, five times the length for 10,000 hosts.
 MOST_BYTES = 8 << 20
 
 
 class NoAnswer(Exception):
-    """The service has not said which hosts the server may use."""
+    """The service has not answered on which hosts the server can run."""
 
     def __init__(self, why, away=True):
         super().__init__(why)
-        # Whether it is of no use to ask again at once.
+        # Whether the service is unavailable, so it isn't asked again before the pause is over.
         self.away = away
 
 
 def wishes(spec):
-    """What a request says of leases and of being preemptible: the hints, and the flavor's properties."""
+    """Scheduler hints and flavor properties of a request that concern leases or mark preemptible servers."""
     said = {}
     if (spec.scheduler_hints or {}).get(CLASS):
         raise NoAnswer(f"the hint {CLASS} cannot be used with Nova", away=False)
@@ -76,7 +76,7 @@ def wishes(spec):
 
 
 def wants_nothing(spec):
-    """Whether it is an ordinary server, in no lease, that nobody may remove."""
+    """Whether the server is ordinary: neither in a lease nor preemptible."""
     try:
         return wishes(spec) == ({}, {})
     except NoAnswer:
@@ -97,7 +97,7 @@ def question(spec, hosts):
     """The body of the request."""
     said, flavor = wishes(spec)
     body = {"hosts": [host.nodename for host in hosts], "project_id": spec.project_id}
-    # Nova keeps who is asked for, and asks again when the server is moved.
+    # Nova also schedules a server again when it is moved. The identifier tells the service which one.
     if getattr(spec, "instance_uuid", None):
         body["instance_id"] = spec.instance_uuid
     if said:
@@ -116,7 +116,7 @@ def allowed(answer):
 
 
 def fetch(body):
-    """Asks the service, within the time that it has in all."""
+    """Sends a request and returns the body of the answer, within the time limit for both."""
     settings = nova.conf.CONF.allot
     deadline = time.monotonic() + settings.timeout
     address = urlsplit(settings.url)
@@ -142,7 +142,8 @@ def fetch(body):
         connection.close()
     if answer.status != 200:
         text = content[:200].decode("utf-8", "replace")
-        # Whoever asks for what is not allowed is refused with the status of a filter without rights.
+        # A request for a lease or for preemptible servers can also get 403, because its project lacks the rights.
+        # Without hints and flavor properties, 403 means that the filter's token lacks the rights.
         marked = "scheduler_hints" in body or "flavor_properties" in body
         about_request = answer.status in ABOUT_THE_REQUEST or (answer.status == 403 and marked)
         raise NoAnswer(f"it answered {answer.status}: {text}", away=not about_request)
@@ -150,13 +151,13 @@ def fetch(body):
 
 
 def read(connection, answer, deadline):
-    """The body of an answer, if it comes in time: each part that comes late counts, however many there are."""
+    """Reads the body of an answer. The deadline is for the whole body, even if each part arrives quickly."""
     content = bytearray()
     while len(content) <= MOST_BYTES:
         left = deadline - time.monotonic()
         if left <= 0:
             raise NoAnswer("it took too long")
-        # A connection that the service closes after its answer is taken off already.
+        # The socket is None if the service closes the connection after its answer.
         if connection.sock is not None:
             connection.sock.settimeout(left)
         part = answer.read1(1 << 16)
@@ -167,13 +168,13 @@ def read(connection, answer, deadline):
 
 
 class AllotFilter(filters.BaseHostFilter):
-    """Lets those hosts pass that the service allows."""
+    """Passes the hosts that the service allows."""
 
     RUN_ON_REBUILD = False
-    # Whether a host may be used is the same for all servers of a request.
+    # All servers of a request get the same answer for a host.
     run_filter_once_per_request = True
 
-    # When the service is asked again, by the monotonic clock, if it does not answer.
+    # Monotonic time of the next request to a service that did not answer; None if it answered.
     away_until = None
 
     def filter_all(self, filter_obj_list, spec_obj):
@@ -184,7 +185,7 @@ class AllotFilter(filters.BaseHostFilter):
             names = self._ask(spec_obj, hosts)
         except NoAnswer as why:
             left = [host for host in hosts if not is_managed(host)] if wants_nothing(spec_obj) else []
-            LOG.info("Allot has not answered for a server of project %s (%s): %d of %d hosts pass, none of Allot's",
+            LOG.info("Allot has not answered for a server of project %s (%s): %d of %d hosts pass, without Allot's hosts",
                      spec_obj.project_id, why, len(left), len(hosts))
             return left
         return [host for host in hosts if host.nodename in names]

@@ -1,4 +1,4 @@
-"""Tests of the filter, with what it needs of Nova and oslo.config replaced by a few lines, and a service that pretends."""
+"""Tests of the filter with stubs for Nova and oslo.config, and with a fake service."""
 
 import http.server
 import json
@@ -42,7 +42,7 @@ from allot_nova import filter as under_test  # noqa: E402
 
 
 class Service(http.server.BaseHTTPRequestHandler):
-    """Answers as it is told, and notes what it is asked."""
+    """A fake service that gives preset answers and records requests."""
 
     asked = []
     status = 200
@@ -141,7 +141,7 @@ class FilterTest(unittest.TestCase):
             self.assertEqual((body.get("scheduler_hints"), body.get("flavor_properties")), (expected, properties))
 
     def closed(self, asked, case):
-        """Only ordinary servers find hosts, and only such as the service does not manage."""
+        """Only ordinary servers find hosts, and only hosts that the service does not manage."""
         self.assertEqual(self.passes(spec()), ["other", "plain"], case)
         for hints, extra_specs in [
             ({"reservation": ["r1"]}, {}), ({"lease": ["l1"]}, {}), ({"preemptible": ["true"]}, {}),
@@ -165,7 +165,7 @@ class FilterTest(unittest.TestCase):
         CONF.allot.timeout = 0.3
         Service.delay = 1.0
         self.closed(None, "slow")
-        # Each part comes in time, and the whole does not.
+        # Each part arrives quickly, but the whole body misses the deadline.
         Service.asked, Service.delay, Service.drip, under_test.AllotFilter.away_until = [], 0.0, 10, None
         self.closed(None, "dripping")
         CONF.allot.timeout, CONF.allot.url = 30.0, "http://127.0.0.1:1"
@@ -181,7 +181,7 @@ class FilterTest(unittest.TestCase):
             self.assertEqual(self.passes(spec({"reservation": ["r1"]})), [])
             Service.status = 200
             self.assertEqual(self.passes(spec()), ["free", "room", "other"])
-        # Nobody can close the hosts to others with what is not allowed.
+        # Forbidden requests of a user must not make the filter consider the service unavailable for all users.
         Service.status = 403
         self.assertEqual(self.passes(spec({"preemptible": ["true"]})), [])
         Service.status = 200

@@ -7,10 +7,10 @@ from tempest.lib.common import rest_client
 
 
 class ReservationClient(rest_client.RestClient):
-    """Leases and hosts, as the service shows them. The catalog has the address with the version."""
+    """Leases and hosts. The address in the catalog contains the version of the API."""
 
     def create_lease(self, **lease):
-        """Makes a lease; the answer has its reservations."""
+        """Creates a lease. The answer contains its reservations."""
         response, body = self.post("leases", json.dumps(lease))
         return self._read(201, response, body)["lease"]
 
@@ -20,7 +20,7 @@ class ReservationClient(rest_client.RestClient):
         return self._read(200, response, body)["lease"]
 
     def delete_lease(self, lease):
-        """Ends a lease, whatever its state."""
+        """Deletes a lease in any state."""
         response, _ = self.delete(f"leases/{lease}")
         self.expected_success([200, 202, 204], response.status)
 
@@ -30,7 +30,7 @@ class ReservationClient(rest_client.RestClient):
         return self._read(200, response, body)["hosts"]
 
     def list_allocations(self, reservation):
-        """Which hosts a reservation has: entries with the host's identifier as `resource_id`."""
+        """Hosts of a reservation: entries with a host's identifier in `resource_id`."""
         response, body = self.get("os-hosts/allocations?" + urlencode({"reservation_id": reservation}))
         return self._read(200, response, body)["allocations"]
 

@@ -1,14 +1,14 @@
-"""What the scenarios ask the service for, and what they expect to see. Nothing here needs Tempest or a cloud."""
+"""Requests that the scenarios send, and their expected results. This module needs neither Tempest nor a cloud."""
 
 import datetime
 from typing import NamedTuple, Optional
 
 UTC = datetime.timezone.utc
 
-# How long a lease of the tests would last. They end it themselves.
+# Duration of the tests' leases. The tests end them earlier.
 LASTS = datetime.timedelta(minutes=30)
 
-# What is left between the request for a lease and the earliest moment at which servers are asked to leave for it.
+# Minimum time between the request for a lease and the earliest moment when servers are asked to leave for it.
 LEAD = datetime.timedelta(seconds=20)
 
 
@@ -22,7 +22,7 @@ class Seen(NamedTuple):
 
     @classmethod
     def of(cls, server):
-        """What matters of Nova's description."""
+        """The relevant parts of Nova's description of a server."""
         fault = (server.get("fault") or {}).get("message", "")
         return cls(server["id"], server["status"], server.get("OS-EXT-SRV-ATTR:hypervisor_hostname"), fault)
 
@@ -32,22 +32,22 @@ class Seen(NamedTuple):
 
 
 def described(servers):
-    """Servers by name, as one text for the message of a failure."""
+    """Describes servers, by name, for a failure message."""
     return "; ".join(f"{name}: {server}" for name, server in sorted(servers.items())) or "no servers"
 
 
 def read_date(text):
-    """A date of the service's answers, which are in UTC."""
+    """Parses a date from an answer of the service, in UTC."""
     return datetime.datetime.fromisoformat(text.rstrip("Z")).replace(tzinfo=UTC)
 
 
 def sent_date(date):
-    """A date as requests have it: to the minute."""
+    """Formats a date for a request, with a precision of one minute."""
     return date.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def start_of_lease(now, notice):
-    """The first minute that leaves servers all of their notice, and the request some time before that."""
+    """The earliest full minute after the servers' notice and `LEAD`."""
     earliest = now + notice + LEAD
     whole = earliest.replace(second=0, microsecond=0)
     return whole if whole == earliest else whole + datetime.timedelta(minutes=1)
@@ -65,7 +65,7 @@ def lease(name, start, reservation):
 
 
 def hosts_to_reserve(number):
-    """A reservation of so many hosts."""
+    """A reservation of `number` hosts."""
     return {
         "resource_type": "physical:host",
         "min": number,
@@ -76,7 +76,7 @@ def hosts_to_reserve(number):
 
 
 def instance_to_reserve(hosts, flavor):
-    """A reservation of room for one instance. On the largest hosts it fits beside one server of the flavor, not beside two."""
+    """A reservation of an instance. It fits on the largest hosts together with one server of the flavor, not with two."""
     return {
         "resource_type": "virtual:instance",
         "vcpus": max(host["vcpus"] for host in hosts) - flavor["vcpus"],
@@ -89,13 +89,13 @@ def instance_to_reserve(hosts, flavor):
 
 
 def fewest_to_leave(host, flavor, servers, reserved):
-    """How many of so many servers of the flavor have to leave a host so that what is reserved fits beside the rest."""
+    """Minimum number of servers of the flavor that must leave a host to fit the reserved instance."""
     room = max(0, host["vcpus"] - reserved["vcpus"])
     return max(0, servers - room // flavor["vcpus"])
 
 
 def leasable(hosts):
-    """Those of the service's hosts that may be reserved, by identifier."""
+    """The hosts that can be reserved, by identifier."""
     return {host["id"]: host for host in hosts if host["reservable"]}
 
 
@@ -110,19 +110,19 @@ def hosts_of(allocations, reservation, hosts):
 
 
 def owners_server(reservation, flavor):
-    """What a server of the owner's is started with. Where the reservation names flavors there is no other way in."""
+    """Arguments for starting a server of the lease's owner, which must use a flavor of the reservation if it names any."""
     if reservation["resource_type"] == "virtual:instance":
         return {"flavorRef": reservation.get("flavor_id") or reservation["id"]}
     named = reservation.get("flavor_ids") or []
     if named:
         copy = f"{reservation['id']}.{flavor}"
         return {"flavorRef": copy if copy in named else named[0]}
-    # Where Nova itself keeps tenants apart the hint does nothing, and the owner has no other host.
+    # With the fence `tenant` the hint has no effect, because Nova places the owner's servers only on the lease's hosts.
     return {"flavorRef": flavor, "scheduler_hints": {"reservation": reservation["id"]}}
 
 
 def preemptible_server(flavor, hints, group=None):
-    """What a preemptible server is started with; in a server group of which each host has one member at most."""
+    """Arguments for starting a preemptible server, optionally in a server group."""
     wanted = {"flavorRef": flavor}
     hints = dict(hints, group=group) if group else dict(hints)
     if hints:
@@ -131,23 +131,23 @@ def preemptible_server(flavor, hints, group=None):
 
 
 def times_to_leave(start, before_start, notice, timeout):
-    """From when on, and until when, servers may leave for a lease that starts then."""
+    """The earliest and latest moment when servers can leave for a lease that starts at `start`."""
     return (start - notice, start) if before_start else (start, start + timeout)
 
 
 def on_hosts(servers, hosts):
-    """Those of the servers, by name, that are on one of the hosts."""
+    """The servers, by name, that are on one of the hosts."""
     return {name: server for name, server in servers.items() if server.host in hosts}
 
 
 def that_left(before, now):
-    """The names of servers that are not where they were: they are gone, or on another host."""
+    """Names of servers that are gone or on another host."""
     return {name for name, server in before.items() if name not in now or now[name].host != server.host}
 
 
 def at_wrong_times(left, now, earliest, latest):
-    """Those of the servers that left, by name and with the moment when that was seen, that left too early or too late.
-    Whoever is on another host was moved, which may be done at any time before the start."""
+    """Names of the servers that left too early or too late, with the moment when this was observed.
+    Servers can move to another host at any time before the start."""
     return {
         name: when
         for name, when in left.items()

@@ -1,4 +1,4 @@
-"""What Tempest asks a plugin for: tests, options and clients."""
+"""The interface of a Tempest plugin: tests, options and clients."""
 
 import os
 
@@ -9,7 +9,7 @@ from allot_tempest_plugin import config
 
 
 class AllotTempestPlugin(plugins.TempestPlugin):
-    """Tells Tempest of this package."""
+    """Registers this package with Tempest."""
 
     def load_tests(self):
         package = os.path.dirname(os.path.abspath(__file__))

@@ -1,4 +1,4 @@
-"""Tests of what the scenarios ask for and expect, and of the page that describes their options. They need no Tempest."""
+"""Tests of the scenarios' requests and expectations, and of the table of options. They need no Tempest."""
 
 import datetime
 import pathlib
@@ -19,7 +19,7 @@ def kind(name, **_):
     return types.SimpleNamespace(name=name)
 
 
-# What the options need of oslo.config.
+# A stub for oslo.config.
 oslo_config = types.ModuleType("oslo_config")
 oslo_config.cfg = types.SimpleNamespace(
     StrOpt=option, BoolOpt=option, IntOpt=option, DictOpt=option, OptGroup=kind)

@@ -23,7 +23,7 @@ const LOCK_FILES: [&str; 3] = ["Cargo.lock", "exact/Cargo.lock", "fuzz/Cargo.loc
 
 /// Reason for skipping the stage.
 const NO_DATABASE: &str =
-    "no database of advisories is given: let ALLOT_ADVISORY_DB name a checkout of one in RustSec's format";
+    "no advisory database: set ALLOT_ADVISORY_DB to a checkout of a database in RustSec's format";
 
 /// The database that the environment names, if it does.
 fn database() -> Option<PathBuf> {
@@ -79,7 +79,7 @@ struct Known(Database);
 impl Known {
     fn read(directory: &Path) -> Result<Self> {
         let database = Database::open(directory)
-            .with_context(|| format!("{} is no database of advisories", directory.display()))?;
+            .with_context(|| format!("{} isn't an advisory database", directory.display()))?;
         let count = database.iter().count();
         ensure!(count > 0, "there is no advisory in {}", directory.display());
         println!("advisories: {count} in {}", directory.display());

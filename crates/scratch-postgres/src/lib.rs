@@ -39,8 +39,8 @@ use crate::unprivileged::{give_away, output, unprivileged};
 const LOOKS: u32 = 600;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// Starts the server, and stops it when the other end of its standard input is closed, which happens however
-/// the starting process ends. The server's output goes to the log.
+/// Starts the server, and stops it when its standard input is closed. That happens even if the starting
+/// process is killed. The server writes its output to the log.
 const KEEPER: &str = r#"
 "$1" -D "$2" -c config_file="$2/postgresql.conf" >"$3" 2>&1 </dev/null &
 read -r _

@@ -56,7 +56,7 @@ impl Programs {
         self.directory.join("psql")
     }
 
-    /// Creates the data directory of an empty server, by copying one that was created earlier.
+    /// Creates the data directory of an empty server by copying a template.
     pub(crate) fn copy_empty(&self, data: &Path) -> Result<(), String> {
         let empty = self.empty()?;
         let mut copy = Command::new("cp");
@@ -73,9 +73,9 @@ impl Programs {
         }
         let known = fs::symlink_metadata(&store).map_err(text)?;
         if !known.is_dir() || known.uid() != owner {
-            return Err(format!("{} belongs to somebody else: remove it", store.display()));
+            return Err(format!("{} belongs to another user: remove it", store.display()));
         }
-        // Tests start at the same time, and one of them creates it for all.
+        // Tests start at the same time. The first one creates the template.
         let _lock = locked(&store.join(".lock")).map_err(text)?;
         let empty = store.join(&self.version);
         if !empty.exists() {
@@ -110,7 +110,7 @@ fn make_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(path)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "what `map_err` wants")]
+#[expect(clippy::needless_pass_by_value, reason = "is passed to `map_err`")]
 fn text(error: io::Error) -> String {
     format!("an empty PostgreSQL server cannot be made: {error}")
 }

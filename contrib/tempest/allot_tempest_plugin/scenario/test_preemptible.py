@@ -1,4 +1,4 @@
-"""Preemptible servers run in the free pool, and leave when a reservation starts that needs their place."""
+"""Preemptible servers run in the free pool, and leave when a reservation that needs their capacity starts."""
 
 import datetime
 import time
@@ -17,7 +17,7 @@ from allot_tempest_plugin import expectations as expected
 
 CONF = config.CONF
 
-# The first version of Nova's API in which a server needs no network. Nobody logs in to these.
+# The first version of Nova's API in which a server needs no network. The tests don't log in to servers.
 WITHOUT_NETWORK = "2.37"
 
 
@@ -27,7 +27,7 @@ def seconds(number):
 
 
 class Started(NamedTuple):
-    """A server that was asked for, and by which client."""
+    """A requested server, and the client that requested it."""
 
     id: str
     client: object
@@ -35,12 +35,12 @@ class Started(NamedTuple):
 
 
 def now():
-    """The present, by the clock of whoever runs the tests."""
+    """Current time, by the clock of the machine that runs the tests."""
     return datetime.datetime.now(expected.UTC)
 
 
 class TestPreemptible(test.BaseTestCase):
-    """The owner of leases is Tempest's first project, others are its second one; an administrator sees where servers are."""
+    """Tempest's first project owns the leases, and its second one competes with it. An administrator observes servers."""
 
     credentials = ["primary", "alt", "admin"]
 
@@ -76,7 +76,7 @@ class TestPreemptible(test.BaseTestCase):
         cls.hosts = expected.leasable(cls.hosts_client.list_hosts())
         least, most = CONF.allot.leased_hosts, CONF.allot.max_hosts
         if not least <= len(cls.hosts) <= most:
-            raise cls.skipException(f"{len(cls.hosts)} hosts may be reserved; the tests are for {least} to {most}")
+            raise cls.skipException(f"{len(cls.hosts)} hosts can be reserved; the tests need {least} to {most}")
         cls.names = {host["hypervisor_hostname"] for host in cls.hosts.values()}
         cls.flavor = CONF.compute.flavor_ref
         cls.preemptible_flavor = CONF.allot.preemptible_flavor_ref or cls.flavor
@@ -97,7 +97,7 @@ class TestPreemptible(test.BaseTestCase):
         reservation, hosts, left = self._until_active(lease, start, before)
         self.assertEqual(CONF.allot.leased_hosts, len(hosts), hosts)
         there = expected.on_hosts(before, hosts)
-        self.assertEqual(set(there), left, f"others left than were on {hosts}: {expected.described(before)}")
+        self.assertEqual(set(there), left, f"the servers that left aren't the servers on {hosts}: {expected.described(before)}")
 
         foreign = [self._start_preemptible("late") for _ in range(len(hosts) + 1)]
         foreign.append(self._start(self.os_alt, "ordinary", flavorRef=self.flavor))
@@ -110,7 +110,7 @@ class TestPreemptible(test.BaseTestCase):
         self._fill(group)
 
     def test_room_for_an_instance_is_reserved(self):
-        """As many preemptible servers leave as it takes for the reserved instance to fit, and no more."""
+        """No more preemptible servers leave than the reserved instance requires."""
         flavor = self.os_admin.flavors_client.show_flavor(self.preemptible_flavor)["flavor"]
         groups = [self._group(), self._group()]
         for group in groups:
@@ -124,7 +124,7 @@ class TestPreemptible(test.BaseTestCase):
         there = expected.on_hosts(before, hosts)
         fewest = expected.fewest_to_leave(host, flavor, len(there), wanted)
         self.assertEqual(fewest, len(left), f"{sorted(left)} left for {wanted}: {expected.described(before)}")
-        self.assertLessEqual(left, set(there), f"others left than were on {hosts}")
+        self.assertLessEqual(left, set(there), f"servers left other hosts than {hosts}")
 
         ordinary = self._start(self.os_alt, "ordinary", flavorRef=self.flavor)
         self.assertNotIn(ordinary, expected.on_hosts(self._seen(), hosts))
@@ -133,7 +133,7 @@ class TestPreemptible(test.BaseTestCase):
         self._until(
             lambda seen: not expected.fewest_to_leave(
                 host, flavor, len(preemptible & set(expected.on_hosts(seen, hosts))), wanted),
-            CONF.allot.start_timeout, f"more preemptible servers are on {hosts} than fit beside what is reserved")
+            CONF.allot.start_timeout, f"too many preemptible servers are on {hosts} to fit the reserved instance")
         mine = self._owner_uses(reservation, hosts)
 
         self._end(lease, [mine])
@@ -141,7 +141,7 @@ class TestPreemptible(test.BaseTestCase):
             self._fill(group)
 
     def _owner_uses(self, reservation, hosts):
-        """The owner starts a server, which is on a host of the lease; its name."""
+        """Starts a server of the owner, checks that it is on a host of the lease, and returns its name."""
         mine = self._start(self.os_primary, "mine", **expected.owners_server(reservation, self.flavor))
         seen = self._seen()
         running = mine in seen and seen[mine].status == "ACTIVE" and seen[mine].host in hosts
@@ -149,18 +149,19 @@ class TestPreemptible(test.BaseTestCase):
         return mine
 
     def _lease(self, reservation):
-        """Makes a lease that starts soon; its identifier, and when it starts."""
+        """Creates a lease that starts soon. Returns its identifier and start."""
         start = expected.start_of_lease(now(), seconds(CONF.allot.notice))
         lease = self.leases.create_lease(**expected.lease(self.prefix, start, reservation))
         self.addCleanup(self._end, lease["id"])
         return lease["id"], expected.read_date(lease["start_date"])
 
     def _until_active(self, lease, start, before):
-        """Waits until the lease is active, and watches the servers that were there before leave. Its reservation, the names
-        of its hosts, and those of the servers that left."""
+        """Waits until the lease is active, and notes when the servers in `before` leave. Returns the reservation, the
+        names of its hosts, and the names of the servers that left."""
         left, timeout = {}, seconds(CONF.allot.start_timeout)
         while True:
-            # In this order: a lease that was active when the servers were looked at has its hosts for itself.
+            # Order matters: if the lease is active before the servers are listed, no foreign server can be on its
+            # hosts.
             shown, seen, moment = self.leases.show_lease(lease), self._seen(), now()
             for name in expected.that_left(before, seen):
                 left.setdefault(name, moment)
@@ -183,7 +184,7 @@ class TestPreemptible(test.BaseTestCase):
         return reservation, hosts, set(left)
 
     def _end(self, lease, servers=()):
-        """Deletes a lease, if it is there, and waits until it is gone, with these servers of its owner's."""
+        """Deletes a lease if it exists, and waits until it and these servers of its owner are gone."""
         test_utils.call_and_ignore_notfound_exc(self.leases.delete_lease, lease)
         deadline = time.monotonic() + CONF.allot.end_timeout
         while shown := self._lease_if_there(lease):
@@ -199,7 +200,7 @@ class TestPreemptible(test.BaseTestCase):
             return None
 
     def _group(self):
-        """A server group, of which each host has one member at most."""
+        """Creates a server group with at most one member on each host."""
         made = self.os_preemptible.server_groups_client.create_server_group(
             name=data_utils.rand_name("allot"), policies=["anti-affinity"])["server_group"]["id"]
         self.addCleanup(test_utils.call_and_ignore_notfound_exc,
@@ -207,8 +208,8 @@ class TestPreemptible(test.BaseTestCase):
         return made
 
     def _fill(self, group):
-        """Starts preemptible servers until each leasable host has one of the group. A host may be on its way back from a
-        lease, so whoever finds no host is deleted, and another is started."""
+        """Starts preemptible servers until each leasable host has one of the group. A server that finds no host is
+        deleted and replaced, because a host could still be returning from a lease."""
         deadline, failed = time.monotonic() + CONF.allot.end_timeout, None
         while True:
             seen = self._seen()
@@ -230,7 +231,7 @@ class TestPreemptible(test.BaseTestCase):
         return self._start(self.os_preemptible, word, group, **wanted)
 
     def _start(self, manager, word, group=None, **wanted):
-        """Asks for a server, and waits until it runs or has failed; its name."""
+        """Starts a server, and waits until it runs or has failed. Returns its name."""
         name = f"{self.prefix}-{word}-{len(self.started)}"
         servers = manager.servers_client
         made = servers.create_server(name=name, imageRef=CONF.compute.image_ref, networks="none", **wanted)
@@ -249,12 +250,12 @@ class TestPreemptible(test.BaseTestCase):
         self._delete(list(self.started))
 
     def _seen(self):
-        """All servers of this test that there are, by name."""
+        """All existing servers of this test, by name."""
         shown = self.os_admin.servers_client.list_servers(detail=True, all_tenants=1, name=self.prefix)["servers"]
         return {server["name"]: expected.Seen.of(server) for server in shown}
 
     def _until(self, is_so, timeout, otherwise):
-        """Waits until that is so of the servers that there are."""
+        """Waits until the existing servers satisfy a condition."""
         deadline = time.monotonic() + timeout
         while not is_so(seen := self._seen()):
             if time.monotonic() > deadline:
