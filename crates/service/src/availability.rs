@@ -1,4 +1,4 @@
-//! Free capacity over time, without revealing who holds the rest.
+//! Free capacity over time, without revealing the owners of reserved capacity.
 
 use jiff::SignedDuration;
 use leases::admission::Availability;

@@ -188,8 +188,8 @@ impl<'a> CalendarView<'a> {
         }
     }
 
-    /// Whether any host has the property and it isn't hidden. A hidden property must look like one that no
-    /// host has.
+    /// Whether any host has the property and it isn't hidden. For the caller, a hidden property must look
+    /// like a property without hosts.
     pub fn is_shown(self, property: &str) -> bool {
         let has = |host: &Host| host.property(property).is_some();
         !self.is_hidden(property) && self.service.state().inventory.hosts().any(has)
@@ -500,7 +500,7 @@ impl LeaseTable {
 }
 
 impl Held<'_> {
-    /// Share of the host; `None` if it has none.
+    /// Share of the host. `None` if the reservation holds no capacity on it.
     fn share(&self, host: HostId) -> Option<Share> {
         match &self.reservation.allocation {
             Allocation::Hosts(_) => Some(Share::Whole),

@@ -31,7 +31,7 @@ pub struct Request {
     pub operation: Arc<str>,
     /// Size of the body in bytes.
     pub body: u64,
-    /// Whether the user acts for many others and has higher limits.
+    /// Whether the user acts on behalf of many users and has higher limits.
     pub privileged: bool,
 }
 

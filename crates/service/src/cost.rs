@@ -1,4 +1,4 @@
-//! Unit of cost for all work of requests. 100,000 units are about one millisecond of one processor.
+//! Unit of cost for all work of requests. 100,000 units are about one millisecond of processor time.
 //! [`leases::work::Budget`] counts decisions in the same unit.
 //!
 //! Fair queuing compares sums of these costs, so work without a cost is free. The use of the store and of the
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use store::WriteSize;
 
-/// Flat cost of a request, and of each place it takes. Even cheap requests delay others.
+/// Flat cost of a request, and of each place it takes, because even cheap requests cause delays.
 pub const FLAT: u64 = 1000;
 
 /// Cost of each record, host, instance or address that a commit writes: a tenth of a millisecond, including

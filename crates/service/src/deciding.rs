@@ -26,7 +26,7 @@ use crate::writing::{NoWriter, Writer};
 
 /// With the write lock, a decision may use 1/`QUICK` of the work that it may use without.
 pub(crate) const QUICK: u64 = 20;
-/// Number of attempts without the write lock. If other commits invalidated all of them, the next attempt
+/// Number of attempts without the write lock. After that many conflicts with other commits, the next attempt
 /// holds the lock, because otherwise the decision might never succeed.
 const AHEAD: usize = 3;
 

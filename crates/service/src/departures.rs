@@ -114,8 +114,8 @@ impl Decider {
         draft.enter(self, changes.into_iter().map(entry).collect());
     }
 
-    /// Notifies projects whose guests, not started through the service, were asked to leave needlessly.
-    /// Owners of instances are notified when the departure is withdrawn.
+    /// Notifies the projects of guests that were asked to leave needlessly and were not started through the
+    /// service. Owners of the service's own instances are notified when the departure is withdrawn.
     pub(crate) fn tell_resumed(&self, draft: &mut Draft) {
         let (state, now) = (draft.state(), draft.now);
         let resumed = {
@@ -131,8 +131,8 @@ impl Decider {
         draft.enter(self, resumed.iter().map(entry).collect());
     }
 
-    /// Preemptible guests on the host that were not started through the service. `None` if there are none, or
-    /// if no lease has slots there now or soon.
+    /// Preemptible guests on the host that were not started through the service. `None` if the host has no
+    /// such guests, or if no lease has slots there now or soon.
     fn started_elsewhere(
         &self,
         state: &State,
@@ -157,7 +157,7 @@ impl Decider {
         there.map_or(Elsewhere::NOBODY, |there| Elsewhere { guests: &there.guests, until })
     }
 
-    /// Returns instances whose recorded preemption time is outdated. Also returns starts of leases that need
+    /// Returns instances with an outdated recorded preemption time. Also returns starts of leases that need
     /// the place of guests not started through the service, or of instances that leave in any case.
     fn departures(
         &self,

@@ -1,6 +1,6 @@
-//! Differences between store and fleet that the loop doesn't correct by itself: machines that only one of
-//! them has, for example after a backup was restored or a machine was taken away, and steps that keep
-//! failing.
+//! Differences between store and fleet that the loop doesn't correct by itself: machines that only the store
+//! or only the fleet has, for example after a backup was restored or a machine was removed, and steps that
+//! keep failing.
 //!
 //! Work in progress is not drift: the loop carries out the steps of leases.
 
@@ -43,9 +43,9 @@ pub enum Drift {
         /// The fault and its remedy.
         message: String,
     },
-    /// The store has a host whose machine the fleet doesn't have.
+    /// The fleet doesn't have the machine of a host in the store.
     MachineGone { host: HostId, name: String },
-    /// The store has a host whose machine was not handed to the service.
+    /// The machine of a host in the store was not handed to the service.
     NotTakenOn { host: HostId, name: String },
     /// The service has a machine that isn't a host in the store.
     Stray {
@@ -174,11 +174,14 @@ impl fmt::Display for Drift {
             Self::MachineGone { name, .. } => {
                 write!(
                     f,
-                    "host {name} may be leased, but the fleet has no such machine: bring it back, or delete the host"
+                    "host {name} can be leased, but the fleet has no such machine: bring it back, or delete the host"
                 )
             }
             Self::NotTakenOn { name, .. } => {
-                write!(f, "host {name} may be leased, but its machine is not taken on: a repair takes it on")
+                write!(
+                    f,
+                    "host {name} can be leased, but its machine was not handed to the service: a repair hands it over"
+                )
             }
             Self::Stray { name, place, .. } => {
                 let place = match place {
@@ -189,21 +192,21 @@ impl fmt::Display for Drift {
                 };
                 write!(
                     f,
-                    "machine {name} is {place}, but is no host that may be leased: a repair gives it back"
+                    "machine {name} is {place}, but isn't a host of the service: a repair returns it to the fleet"
                 )
             }
             Self::ForeignGuest { name, guest, project, more, held, .. } => {
                 let of = project.as_ref().map(|project| format!(" of project {project}")).unwrap_or_default();
                 let others = if *more == 0 { String::new() } else { format!(" (and {more} more)") };
                 let place = if *held {
-                    "which a lease of somebody else has"
+                    "which is leased by another project"
                 } else {
-                    "in a free pool where it may not run"
+                    "in a free pool that is closed to it"
                 };
                 write!(
                     f,
-                    "guest {guest}{of}{others} is on host {name}, {place}: it has stayed after a lease, or an administrator has \
-                     put it there, or what is to keep it out does not; move it or delete it"
+                    "guest {guest}{of}{others} is on host {name}, {place}: it stayed after a lease, an administrator put it there, \
+                     or the fence does not work; move it or delete it"
                 )
             }
             Self::Changed { name, what, .. } => {
@@ -221,7 +224,7 @@ impl fmt::Display for Drift {
                 }
                 f.write_str(if *is_undone { "; the service undoes it within two rounds" } else { "" })
             }
-            Self::Overruled { message, .. } => write!(f, "{message}; a repair sets what the lease wants"),
+            Self::Overruled { message, .. } => write!(f, "{message}; a repair restores the lease's setting"),
             Self::Ownerless { project, leases, first } => {
                 let others = if leases.len() == 1 {
                     String::new()
@@ -289,7 +292,7 @@ impl<'a> Repairs<'a> {
         Ok(clock.into_iter().chain(fleet).chain(found).collect())
     }
 
-    /// Leased hosts whose overcommit ratios differ from their leases.
+    /// Leased hosts with other overcommit ratios than their leases.
     async fn overruled(self, state: &State, observed: &Observed) -> Result<Vec<Drift>, ServiceError> {
         let held = observed.hosts.iter().filter_map(|(host, seen)| {
             let Place::Held(reservation) = seen.place else { return None };
@@ -431,8 +434,8 @@ impl<'a> Repairs<'a> {
         OperationKey { key, ..OperationKey::default() }
     }
 
-    /// Returns a machine to the fleet, whatever the state of its handover. No lease can have it, because the
-    /// store doesn't know it.
+    /// Returns a machine to the fleet in any state of its handover. No lease can have it, because the store
+    /// doesn't know it.
     async fn give_back(self, host: HostId, place: Place) -> Result<(), ServiceError> {
         let key = self.repair_key();
         let fleet = &self.service.parts.fleet;
@@ -474,8 +477,8 @@ fn compare(
     found
 }
 
-/// Machines whose properties differ from their records, by host. Health is not compared because it changes
-/// all the time.
+/// Machines with other properties than their records, by host. Health is not compared because it changes all
+/// the time.
 fn changed(state: &State, machines: &[Machine]) -> Vec<Drift> {
     let machines: BTreeMap<HostId, Machine> =
         machines.iter().map(|machine| (machine.id, machine.clone())).collect();

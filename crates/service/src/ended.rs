@@ -12,7 +12,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Decisions that exceeded their budget, and decisions whose client left.
+    /// Decisions that exceeded their budget, and decisions that were abandoned because the client left.
     pub fn counts(&self) -> (u64, u64) {
         (self.too_costly.load(Ordering::Relaxed), self.canceled.load(Ordering::Relaxed))
     }

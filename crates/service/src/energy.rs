@@ -352,7 +352,7 @@ impl Decider {
 }
 
 /// Health to record for a host. A host that is off or booting keeps its recorded health. A host that doesn't
-/// come up has failed.
+/// finish booting has failed.
 pub(crate) fn recorded_health(host: &Host, seen: Health) -> Health {
     match host.power.state {
         _ if host.power.excuses_silence() => host.health,

@@ -51,7 +51,7 @@ pub(crate) enum Effect {
     PreemptionTime(GuestId),
     /// A preempted instance starts again.
     InstanceRestarts(GuestId),
-    /// A guest's project is notified that the guest may stay.
+    /// A guest's project is notified that the guest can stay.
     GuestResumed(GuestId),
     /// The relocation of a preemptible instance changes or is canceled.
     InstanceRelocates(GuestId),

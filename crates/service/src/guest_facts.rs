@@ -20,11 +20,11 @@ use crate::types::ServiceError;
 pub struct GuestFacts {
     /// `None` if it is outside all leases.
     pub lease: Option<Arc<LeaseRecord>>,
-    /// Reservation of that lease whose place it takes, if known.
+    /// The reservation of that lease that provides its capacity, if known.
     pub reservation: Option<ReservationId>,
     /// Whether it is preempted for leases.
     pub preemptible: bool,
-    /// Preemption time, if a lease that needs its place is known or its lifetime is limited. The guest may
+    /// Preemption time, if a lease that needs its place is known or its lifetime is limited. The guest can
     /// stay until the end of its notice.
     pub departure: Option<Departure>,
 }
@@ -95,7 +95,8 @@ impl Instances<'_> {
     }
 }
 
-/// Reservation whose place a guest of this lease takes on this host. `None` if several are possible.
+/// The reservation that provides the capacity for a guest of this lease on this host. `None` if several are
+/// possible.
 pub(crate) fn reservation_of(
     record: &LeaseRecord,
     host: HostId,

@@ -160,9 +160,9 @@ impl<'a> Hosts<'a> {
         Ok(())
     }
 
-    /// Sets capabilities of a host, or removes them if there is no value, and closes or opens it for new
-    /// leases. Makes all changes or none. The next cycles of the loop reallocate pending leases of a closed
-    /// host if there are other hosts; running leases keep it.
+    /// Sets capabilities of a host, or removes them if the value is missing, and closes or opens it for new
+    /// leases. Makes all changes or fails without any change. The next cycles of the loop reallocate pending
+    /// leases of a closed host if there are other hosts; running leases keep it.
     pub async fn update(
         self,
         caller: &Caller,
@@ -477,7 +477,7 @@ pub(crate) fn required(reservation: &Reservation) -> BTreeSet<&str> {
     }
 }
 
-/// Whether a lease has the host or a part of it, now or later, or an instance is about to start there.
+/// Whether a lease holds the whole host or slots on it, now or later, or an instance is about to start there.
 fn kept(state: &State, id: HostId) -> bool {
     let keeps = |lease| state.leases.get(lease).is_some_and(|record| record.lease.keeps_resources());
     state.calendar.bookings(id).any(|(_, booking)| keeps(booking.lease)) || starts_there(state, id)

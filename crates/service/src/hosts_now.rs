@@ -27,7 +27,7 @@ pub struct HostNow {
     /// Capacity for guests.
     pub capacity: Resources,
     /// Capacity used in addition to `guests`: by preemptible instances, which leave for leases, and by
-    /// reserved slots of leases whose instances don't exist yet.
+    /// reserved slots without an instance yet.
     pub taken: Resources,
     /// Whether it is healthy and on.
     pub works: bool,
@@ -54,7 +54,7 @@ pub struct GuestNow {
     pub size: GuestSize,
     /// Whether, as far as is known, it can be moved to any host of its group with enough capacity.
     pub movable: bool,
-    /// Anti-affinity groups: no two guests of a group may be on one host.
+    /// Anti-affinity groups: guests of a group must be on different hosts.
     pub apart: BTreeSet<String>,
 }
 

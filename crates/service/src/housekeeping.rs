@@ -42,7 +42,7 @@ type Booked = BTreeMap<HostId, (LeaseId, Window)>;
 
 /// Prefix of the names of maintenance leases.
 const NAMED: &str = "maintenance of ";
-/// Maximum number of hosts whose maintenance is booked in one transaction.
+/// Maximum number of hosts for which one transaction books maintenance.
 const HOSTS_AT_ONCE: usize = 1000;
 /// Factor for the default lease limit of privileged users.
 const PRIVILEGE: u64 = 10;
@@ -68,10 +68,10 @@ impl<'a> Maintenance<'a> {
 
     /// Books maintenance of all these hosts, each in its own window, as leases of the maintenance project.
     ///
-    /// Either all hosts are booked or none, with one exception: many hosts are committed in parts, and a
-    /// later part fails if other leases take the remaining time in between. A host that already has such a
-    /// lease keeps it if it has the same user and length and lies in the same period. So an interrupted
-    /// request can be repeated.
+    /// Books all hosts or fails without booking any, with one exception: many hosts are committed in parts,
+    /// and a later part fails if other leases take the remaining time in between. A host keeps an existing
+    /// maintenance lease of the same user and length in the same period. So an interrupted request can be
+    /// repeated.
     pub async fn book(
         self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! Leases in memory, with what answers and plans look them up by.
+//! Leases in memory, with indexes for answers and plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -90,7 +90,7 @@ impl LeaseIndex {
         self.going.iter().chain(coming).filter_map(|id| self.records.get(id))
     }
 
-    /// Leases that are going on or start until then, and those that are over and say why they do not get on.
+    /// Leases that are running or start by `until`, and leases that are over with a temporary reason.
     pub fn due(&self, until: Timestamp) -> BTreeSet<LeaseId> {
         let coming = self.waiting.range(..=(until, LeaseId(u128::MAX))).map(|(_, id)| id);
         self.going.iter().chain(&self.explained).chain(coming).copied().collect()

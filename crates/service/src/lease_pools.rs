@@ -75,7 +75,7 @@ impl<'a> LeasePools<'a> {
         hosts.into_iter().flatten().filter_map(host).collect()
     }
 
-    /// Changes settings of a pool (LP-3, LP-8, LP-9), all or none. Fails if the new ratios leave too little
+    /// Changes settings of a pool (LP-3, LP-8, LP-9) together. Fails if the new ratios leave too little
     /// capacity for its instances.
     pub async fn update(
         self,

@@ -15,8 +15,9 @@ pub(crate) const MANY_LEVELS: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Levels<K> {
     by_key: HashMap<K, u64>,
-    /// Number of waiting requests of each client that has some. The floor doesn't lift these clients. Otherwise a client
-    /// whose requests cost more than [`LEAD`] would wait as long as cheaper requests arrive.
+    /// Number of waiting requests of each client with waiting requests. The floor doesn't lift these clients.
+    /// Otherwise a client with requests that cost more than [`LEAD`] would wait as long as cheaper requests
+    /// arrive.
     waiting: HashMap<K, usize>,
     /// Highest level of an admitted request.
     reached: u64,

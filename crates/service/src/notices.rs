@@ -261,7 +261,7 @@ impl Names for Known<'_> {
 }
 
 /// Completes the notifications of a commit. Notifications of leases get the hosts and addresses that the
-/// leases have after the commit. Owners are notified if their leases got other hosts, whatever the cause. If
+/// leases have after the commit. Owners are notified if their leases got other hosts for any reason. If
 /// `metered`, notifications for metering are added.
 pub(crate) fn complete(commit: &mut Commit, state: &State, prepares: bool, metered: bool) {
     let names = Known { state, prepares };

@@ -79,7 +79,8 @@ impl<'a> Notifications<'a> {
 }
 
 impl Service {
-    /// Wakes requests that wait for notifications committed by other services. One query serves all of them.
+    /// Wakes requests that wait for notifications committed by other services. A single query serves all
+    /// requests.
     pub(crate) async fn wake_for_others(&self) {
         let Some(examined) = self.waiting.examined() else { return };
         let store = &self.parts.store;

@@ -1,4 +1,4 @@
-//! Hosts with guests that can't be removed, and leases whose start they block.
+//! Hosts with guests that can't be removed, and leases that can't start because of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::state::State;
 
 impl State {
     /// Hosts with guests that can't be removed, and hosts that will get such guests by a move for a hunting
-    /// lease or by an instance that starts there. Guests left behind by a lease and guests whose deletion is
-    /// overdue count as such.
+    /// lease or by an instance that starts there. Guests left behind by a lease and guests with an overdue
+    /// deletion count as such.
     pub fn occupied(&self, observed: &Observed, rules: &PlanRules, now: Timestamp) -> BTreeSet<HostId> {
         let left_behind = |id| {
             let lease = self.leases.get(id).map(|record| &record.lease);

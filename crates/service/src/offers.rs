@@ -162,8 +162,8 @@ impl<'a> CounterOffers<'a> {
         limits.at_once > 0 && self.service.progress().offers_held.count(owner, now) < limits.hourly
     }
 
-    /// The commit that holds these offers. It withdraws the held offers that they disregard and whose
-    /// resources they need, and the user's oldest offers beyond the limit.
+    /// The commit that holds these offers. It withdraws held offers that conflict with them, and the user's
+    /// oldest offers beyond the limit.
     fn held(
         self,
         owner: &Owner,
@@ -307,8 +307,8 @@ impl<'a> CounterOffers<'a> {
 }
 
 impl Decider {
-    /// Looks for offers that leave held offers of other users alone. If there are none and the budget allows
-    /// it, looks again without the oldest held offers.
+    /// Looks for offers that leave held offers of other users alone. If it finds no offer and the budget
+    /// allows it, looks again without the oldest held offers.
     fn beside_held<T>(
         state: &State,
         owner: &Owner,
@@ -462,7 +462,7 @@ fn alone(mut offers: Vec<LeaseRecord>) -> Vec<LeaseRecord> {
     offers
 }
 
-/// Wording of an offer: that of the request, with requirements that differ rewritten.
+/// Wording of an offer: the request's wording, with changed requirements rewritten.
 fn reworded(
     ids: &[ReservationId],
     asked: &Terms,

@@ -1,4 +1,4 @@
-//! Reallocation of pending leases whose host is removed.
+//! Reallocation of pending leases when their host is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

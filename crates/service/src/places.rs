@@ -43,12 +43,12 @@ const MAX_ESTIMATE: u64 = 4 * LEAD;
 /// Resource that a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The write lock, of which there is one.
+    /// The write lock. It has a single place.
     Write,
     /// A place for a long decision, or for a long read of memory, that changes nothing.
     Read,
-    /// The turn of decisions in several parts, of which there is one. Two at once would find the same hosts,
-    /// and only one of them could get these.
+    /// The turn of decisions in several parts. It has a single place, because two such decisions at once
+    /// would find the same hosts, which only one can get.
     Parts,
     /// A place for reading the store. It never delays decisions.
     Store,
@@ -233,7 +233,7 @@ impl Places {
             let Some(next) = next else { return };
             match next.granted.send(self.place(kind)) {
                 Ok(()) => return,
-                // The request was just canceled, so the place goes to the next one.
+                // The request was just canceled, so the next request gets the place.
                 Err(mut refused) => refused.places = None,
             }
         }
@@ -275,7 +275,7 @@ impl Queues {
         // Only the first request of each user is a candidate; `waiting` is in order of arrival. Otherwise an expensive
         // request would wait for all cheaper ones of the same user, however late they arrive.
         let mut users = HashSet::new();
-        // Best candidate of each project: the one whose user will have the lowest level.
+        // Best candidate of each project: the request of the user with the lowest level.
         let mut of_projects: HashMap<&ProjectId, (u64, usize, u64)> = HashMap::new();
         let only_cheap = waiting.iter().any(|waiting| waiting.paused);
         for (position, Waiting { number, who, expected, paused, .. }) in waiting.iter().enumerate() {

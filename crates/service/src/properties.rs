@@ -1,4 +1,4 @@
-//! Properties and values in requests that no host has. Most of them are typos.
+//! Properties and values in requests that no host has. Most are typos.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,7 +111,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Properties whose values the client can see.
+/// Properties with values that the client can see.
 #[derive(Clone, Copy)]
 pub struct Shown<'s> {
     /// Whether a capability is visible.
@@ -213,8 +213,8 @@ impl Hosts<'_> {
         None
     }
 
-    /// `Some(true)` if all values of a property are numbers, `Some(false)` if none is. `None` if only some
-    /// are, or if no host has the property.
+    /// `Some(true)` if all values of a property are numbers, `Some(false)` if no value is a number. `None` if
+    /// the values are mixed, or if no host has the property.
     fn is_numeric(self, name: &str) -> Option<bool> {
         let state = self.service.state();
         let values = state.inventory.hosts().filter_map(|host| host.property(name));
@@ -273,8 +273,8 @@ fn in_words(name: &str, there: &[String]) -> String {
     }
 }
 
-/// Number of letters to insert, delete or replace to turn one text into the other, ignoring case. Only the
-/// first 64 letters count.
+/// Edit distance: number of letters to insert, delete or replace, ignoring case. Only the first 64 letters
+/// count.
 fn difference(one: &str, other: &str) -> usize {
     const LONGEST: usize = 64;
     let letters = |text: &str| -> String { text.to_lowercase().chars().take(LONGEST).collect() };

@@ -54,7 +54,8 @@ impl Proposals {
         Some(record)
     }
 
-    /// Valid offers by refusal, newest first. Offers of one refusal are in the order of their kinds.
+    /// Valid offers by refusal, newest refusal first. Within a refusal, offers are in the order of their
+    /// kinds.
     pub fn offers(&self, now: Timestamp) -> Vec<&Arc<LeaseRecord>> {
         let holds =
             |record: &&Arc<LeaseRecord>| record.lease.standing.until().is_some_and(|until| now < until);

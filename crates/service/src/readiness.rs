@@ -57,8 +57,9 @@ impl Probe {
 }
 
 impl Readiness {
-    /// Result of the running or recent probe, or of a new one that runs `check`. `now` is the time by the steady clock.
-    /// Callers share a probe. It continues when they leave, and the next one starts only after it has ended.
+    /// Result of the running or recent probe; starts a probe with `check` if there is neither. `now` is the
+    /// time by the steady clock. Callers share a probe. It continues when they leave, and the next probe
+    /// starts only after it has ended.
     pub(crate) async fn answer(
         &self,
         now: SignedDuration,

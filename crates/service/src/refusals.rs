@@ -1,7 +1,7 @@
 //! Refused requests that were counted and are not in the store yet.
 //!
-//! A refusal changes nothing, so there is no commit that could contain its count. Counts are kept in memory, and the loop
-//! writes them, many at a time. A service that crashes loses those that it hasn't written.
+//! A refusal changes nothing, so there is no commit that could contain its count. Counts are kept in memory,
+//! and the loop writes them, many at a time. A service that crashes loses the counts that it hasn't written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,8 @@ use store::RefusalRecord;
 
 use crate::types::Caller;
 
-/// Maximum number of requests of a project that are counted per day, so that one project doesn't outweigh all others.
+/// Maximum number of requests of a project that are counted per day, so that a single project doesn't
+/// dominate the statistics.
 const OF_PROJECT: usize = 1000;
 /// Maximum number of requests that are counted per day, in about 6 MB of memory.
 const OF_ALL: usize = 100_000;

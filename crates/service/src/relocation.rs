@@ -20,7 +20,7 @@ use crate::execution::draft::Draft;
 use crate::instances::{change, seize};
 use crate::state::State;
 
-/// An instance whose target changes: its record before, and the writes.
+/// An instance with a new target host: its record before, and the writes.
 type Relocation = (Arc<InstanceRecord>, Vec<Write>);
 
 impl Decider {

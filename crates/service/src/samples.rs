@@ -3,8 +3,7 @@
 //!
 //! Samples aren't stored, and samples of a past half hour are no longer sent. The store keeps the position
 //! that they have reached: the half hour, and the first 32 bits of the identifier of the last lease. So each
-//! sample is sent once, even if services restart or several of them share a store, unless a service dies
-//! while it sends.
+//! sample is sent once, even if services restart or share a store, unless a service dies while it sends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,7 +41,7 @@ pub struct Samples {
     /// Samples in order of their leases. The number of a sample is a position, reached after the last sample
     /// of its lease.
     pub samples: Vec<Notification>,
-    /// Position reached after all of them.
+    /// Position after the last sample.
     pub position: u64,
 }
 
@@ -54,7 +53,7 @@ impl Notifications<'_> {
         let half_hour = self.service.now().as_second().div_euclid(INTERVAL);
         let at = Timestamp::from_second(half_hour * INTERVAL).ok()?;
         let begin = u64::try_from(half_hour).ok()? << LEASE_BITS;
-        // The position may be ahead if the clock was set back.
+        // The position is ahead if the clock was set back.
         if position >= begin | ALL_LEASES {
             return None;
         }
@@ -65,7 +64,7 @@ impl Notifications<'_> {
         }
         let observed = {
             let progress = self.service.progress();
-            // Before the first observation, it isn't known what runs in reservations.
+            // Before the first observation, the instances in reservations are unknown.
             progress.seen_at?;
             Arc::clone(&progress.observed)
         };
@@ -111,9 +110,9 @@ fn samples_of(state: &State, observed: &Observed, record: &LeaseRecord) -> Vec<N
     samples
 }
 
-/// Number and size of the instances that run in a reservation: those of the service, and those started on its
-/// hosts by other means. An instance on a host with slots of several reservations of its lease counts for
-/// none of them.
+/// Number and size of the instances that run in a reservation, started by the service or by other means. An
+/// instance isn't counted if its host has slots of several reservations of its lease, because its reservation
+/// is unknown then.
 fn used(state: &State, observed: &Observed, record: &LeaseRecord, reservation: &Reservation) -> Size {
     let lease = record.lease.id;
     // Keyed by identifier, because an instance that is being moved can be observed on two hosts.

@@ -134,7 +134,7 @@ impl Service {
         Arc::clone(&self.state())
     }
 
-    /// Changes the state in memory. Existing snapshots stay as they are.
+    /// Changes the state in memory. Existing snapshots don't change.
     pub(crate) fn change_state<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         change(Arc::make_mut(&mut self.state.write().unwrap_or_else(PoisonError::into_inner)))
     }
@@ -166,7 +166,7 @@ impl Service {
         self.until(limit, call).await.map_err(fleet_error)
     }
 
-    /// What the fleet says to a call that may run hooks, if it says it within the [time](Self::time_for) for that.
+    /// Awaits a call to the fleet that can run hooks, for at most the [time](Self::time_for) for such a call.
     pub(crate) async fn in_time_for<T>(
         &self,
         hooked: HookedCall,
@@ -176,7 +176,7 @@ impl Service {
         self.until(limit, call).await.map_err(fleet_error)
     }
 
-    /// How long a call may take: no less than the hooks that it runs.
+    /// Time limit for a call: the maximum duration of a step, or of the call's hooks if that is longer.
     pub(crate) fn time_for(&self, call: HookedCall) -> SignedDuration {
         let hooks = SignedDuration::try_from(self.parts.fleet.hooks_time(call)).unwrap_or_default();
         self.decider.settings.step_time.max(hooks)

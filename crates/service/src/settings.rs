@@ -18,7 +18,7 @@ use crate::held_offers::OfferLimits;
 /// Settings of the service.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Identity of this service among those that share the store.
+    /// Identity of this service among the services that share the store.
     pub holder: Holder,
     pub rules: Rules,
     /// Rules of handing over hosts.
@@ -40,7 +40,7 @@ pub struct Settings {
     pub cleaning_time: SignedDuration,
     /// Time ahead up to which failed hosts are replaced.
     pub healing_interval: HealingInterval,
-    /// Interval between observations of the whole fleet while nothing else is to be done.
+    /// Interval between observations of the whole fleet while there is no other work.
     pub observe_interval: SignedDuration,
     /// Time without an observation after which the health of hosts counts as unknown.
     pub unknown_after: SignedDuration,
@@ -62,8 +62,8 @@ pub struct Settings {
     /// Retention of notifications, audit records and idempotency keys.
     pub keep_records: SignedDuration,
     /// Maximum bytes of notifications, of audit records, and of occupancy of leases, per project. Beyond it,
-    /// the project's oldest records expire. Audit records that expire only by age don't count: those of
-    /// administrators, of failed logins and of the service itself.
+    /// the project's oldest records expire. Audit records of administrators, of failed logins and of the
+    /// service itself expire only by age and don't count.
     pub keep_bytes: u64,
     /// Retention of notifications for a listener that doesn't fetch them.
     pub keep_undelivered: SignedDuration,
@@ -87,13 +87,13 @@ pub struct Settings {
     /// Limits on a project's instances outside of leases.
     pub quotas: Quotas,
     /// Maximum number of a project's leases that aren't over, if [`leases::quota::LeaseQuota::leases`] is
-    /// unset. The limit is ten times as high for privileged users, who act for many people. `None` means no
+    /// unset. The limit is ten times as high for privileged users, which act for many people. `None` means no
     /// limit.
     pub usual_leases: Option<u64>,
     /// Whether the free pool is open: regular instances placed by an external scheduler can run there.
     pub open_pool: bool,
     /// Whether instances placed by an external scheduler are preemptible if their project is listed. If the
-    /// fleet can't tell such guests from others, they would never be asked to leave.
+    /// fleet can't recognize such guests, they would never be asked to leave.
     pub preemptible_by_project: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A large sorted set that is cheap to copy: copies share its chunks until one of them changes.
+//! A large sorted set that is cheap to copy: copies share its chunks until a chunk changes.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,7 +1,7 @@
 //! The store's contents in memory, with the indexes that answers and plans need.
 //!
-//! It only changes after a commit: by [`State::apply`] for the service's own commits, and by
-//! [`State::take_over`] for those of other services.
+//! It only changes after a commit: [`State::apply`] adds the service's own commits, and [`State::take_over`]
+//! adds commits of other services.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ fn is_impaired(host: &Host) -> bool {
     host.health == Health::Failed || !host.reservable
 }
 
-/// The default free pool, which exists even if it was never changed. This version of it isn't stored.
+/// The default free pool before its first change. It isn't stored.
 fn untouched() -> FreePoolRecord {
     let created_at = Timestamp::UNIX_EPOCH;
     FreePoolRecord { pool: FreePool::default(), version: Version(0), created_at, updated_at: None }
@@ -66,21 +66,21 @@ pub(crate) struct State {
     /// Hosts and addresses as decisions see them.
     pub inventory: Inventory,
     pub free_pools: BTreeMap<FreePoolId, Arc<FreePoolRecord>>,
-    /// Hosts as they were entered, without their pools' descriptions.
+    /// Hosts as administrators described them, without the description of their pools.
     pub hosts: BTreeMap<HostId, Arc<HostRecord>>,
     /// Hosts that aren't powered on.
     pub asleep: BTreeSet<HostId>,
     /// Hosts that have failed or are closed for new leases.
     pub impaired: BTreeSet<HostId>,
     pub floating_ips: BTreeMap<FloatingIpId, Arc<FloatingIpRecord>>,
-    /// Projects whose instances are preemptible, by pattern, without those in the settings.
+    /// Patterns of projects with preemptible instances, without the patterns in the settings.
     pub preemptible_projects: BTreeMap<String, PreemptibleProjectRecord>,
     pub flavors: BTreeMap<String, Arc<FlavorRecord>>,
     /// Properties with a configured visibility, by name.
     pub properties: BTreeMap<String, PropertyRecord>,
     /// Bookings of leases. Decisions are based on it: an offer that isn't accepted takes nothing away.
     pub calendar: Calendar,
-    /// Bookings for offers, kept apart from those of leases.
+    /// Bookings for offers, separate from bookings of leases.
     pub offered: Calendar,
     /// Outcomes of steps.
     pub history: History,
@@ -163,7 +163,8 @@ impl State {
         let changed = changed.collect();
         self.calendar.remove_all(&changed);
         self.offered.remove_all(&changed);
-        // An offer gives way to a lease in the same commit, whatever the order of the writes.
+        // Remove withdrawn offers first, so that a lease in the same commit can take their resources in any
+        // order of the writes.
         for write in &writes {
             if let Write::ForgetLease { id, .. } = write {
                 self.offered.remove(*id);
@@ -399,9 +400,9 @@ impl State {
         self.floating_ips.remove(&id);
     }
 
-    /// Leases that a plan needs: running ones, those that start by `until`, those observed on machines (in
-    /// any status), and finished ones whose stated reason might be outdated. The many leases that start later
-    /// aren't included.
+    /// Leases that a plan needs: running leases, leases that start by `until`, leases with traces on machines
+    /// (in any status), and finished leases with a reason that might be outdated. The many leases that start
+    /// later aren't included.
     pub fn due<'a>(
         &'a self,
         observed: &Observed,

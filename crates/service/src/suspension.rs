@@ -65,7 +65,7 @@ impl Service {
         Ok(())
     }
 
-    /// Starts watching the clock, based on what it showed last and on the time of the newest record.
+    /// Starts watching the clock, based on its last stored reading and on the time of the newest record.
     async fn begin_watch(&self, now: Reading) -> Result<Watch, StoreError> {
         let store = &self.parts.store;
         let mark = store.clock_mark().await?;
@@ -83,7 +83,7 @@ impl Service {
             && now.wall.duration_since(newest) > LONG
             && trust.judge(now).is_ok()
         {
-            tracing::warn!(%newest, "store long unused, doing what was due");
+            tracing::warn!(%newest, "store long unused, carrying out overdue work");
         }
         Ok(Watch::new(trust, boot))
     }
@@ -100,7 +100,7 @@ impl Service {
     fn refuse_foreign_fleet(&self) -> Result<(), StoreError> {
         match &self.progress().belonging {
             Belonging::Unknown | Belonging::Belongs => Ok(()),
-            // Clients see this text, so it doesn't contain what is held.
+            // Clients see this text, so it doesn't list the held resources.
             Belonging::Foreign(_) => Err(StoreError::Suspended(FOREIGN_FLEET.to_owned())),
         }
     }
@@ -235,7 +235,7 @@ fn doubt(origin: &Origin, keeper: Option<&Keeper>) -> Option<String> {
     (origin.last_fence == 0).then(|| "this store is new and has never handed over a host".to_owned())
 }
 
-/// What the fleet holds for unknown leases and hosts.
+/// Resources that the fleet holds for unknown leases and hosts.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Unknown {
     hosts: Vec<String>,

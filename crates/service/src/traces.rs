@@ -1,4 +1,4 @@
-//! Traces of leases on machines, whatever the status of the leases.
+//! Traces on machines of leases in any status.
 
 use std::collections::BTreeSet;
 
@@ -34,8 +34,8 @@ impl Traces {
         traces
     }
 
-    /// Whether the loop might still have work to do for a lease that is over. Guests that the lease may leave
-    /// behind don't matter.
+    /// Whether the loop might still have work to do for a lease that is over. Ignores guests that the lease
+    /// is allowed to leave behind.
     pub(crate) fn matter_to(&self, lease: &Lease) -> bool {
         lease.reservations.iter().any(|reservation| self.reservations.contains(&reservation.id))
             || (lease.end_action.deletes() && self.leases.contains(&lease.id))

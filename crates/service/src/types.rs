@@ -28,7 +28,7 @@ use leases::window::Window;
 use store::{FloatingIpRecord, HostRecord, LeaseRecord, Sizes, StoreError, TooLarge, Wording};
 use thiserror::Error;
 
-/// User and project on whose behalf a call is made.
+/// User and project that make a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     pub user: UserId,
@@ -40,7 +40,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Owner of what the caller creates.
+    /// Owner of leases and instances that the caller creates.
     pub fn owner(&self) -> Owner {
         Owner { project: self.project.clone(), user: self.user.clone() }
     }
@@ -61,7 +61,7 @@ pub struct NewLease {
     pub waits: bool,
 }
 
-/// Change of a host. Absent fields stay as they are.
+/// Change of a host. Absent fields don't change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostUpdate {
     /// Capabilities to set, or to remove if the value is `None`.
@@ -77,7 +77,7 @@ impl From<Vec<(String, Option<String>)>> for HostUpdate {
     }
 }
 
-/// Change of a lease pool. `None` leaves a field as it is, and `Some(None)` removes its value.
+/// Change of a lease pool. `None` doesn't change a field, and `Some(None)` removes its value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeasePoolChange {
     pub name: Option<Option<String>>,
@@ -97,7 +97,7 @@ pub struct NewFreePool {
     pub end_action: Option<EndAction>,
 }
 
-/// Change of a free pool. Absent fields stay as they are.
+/// Change of a free pool. Absent fields don't change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FreePoolChange {
     pub name: Option<String>,
@@ -323,7 +323,8 @@ pub struct Statistics {
     pub hosts: u64,
     pub failed_hosts: u64,
     pub off_hosts: u64,
-    /// Number of times that a host was switched on and didn't come up in time, since the start.
+    /// Number of times since the service started that a host was switched on and didn't finish booting in
+    /// time.
     pub boots_failed: u64,
     /// Leases that have less than they were promised.
     pub degraded_leases: u64,
@@ -461,8 +462,8 @@ pub enum ServiceError {
     /// The request would write too much at once.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// A lease that should start immediately hasn't started, and doesn't exist. Contains what it waited for,
-    /// if known.
+    /// A lease that should start immediately couldn't start, and was removed. Contains the reason why it had
+    /// to wait, if known.
     #[error("The lease could not start at once{}", .0.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     NotStarted(Option<String>),
     /// The key was used for a different request.
@@ -514,7 +515,7 @@ pub enum NotFound {
     },
     #[error("Flavor {} not found", Quoted(.0))]
     Flavor(String),
-    /// A pattern of projects whose instances are preemptible.
+    /// A pattern of projects with preemptible instances.
     #[error("No projects are listed as {}", Quoted(.0))]
     PreemptibleProject(String),
     #[error("Resource property {} not found", Quoted(.0))]

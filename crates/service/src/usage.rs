@@ -23,7 +23,7 @@ const PERIODS_AT_ONCE: usize = 64;
 /// Maximum number of sums in a response, which bounds its memory.
 const MOST_GROUPS: usize = 20_000;
 
-/// Usage of projects and leases, and what is charged for it.
+/// Usage of projects and leases, and its price.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage<'a> {
     pub(crate) service: &'a Service,
@@ -82,7 +82,7 @@ impl<'a> Usage<'a> {
         Ok(Occupancy { intervals, seen_until })
     }
 
-    /// Usage of preemptible instances in a period, of one project if given (PRE).
+    /// Usage of preemptible instances in a period (PRE). `project` limits it to a single project.
     pub async fn preemptible(
         self,
         period: Window,

@@ -1,6 +1,6 @@
 //! Operations of a service, grouped by subject.
 //!
-//! Each group is a type that borrows the [`Service`], which doesn't depend on any of them. They share the
+//! Each group is a type that borrows the [`Service`], which doesn't depend on its groups. They share the
 //! service's parts and the way in which it decides and commits. A group that needs another one names its
 //! type.
 
@@ -119,7 +119,7 @@ impl Service {
         Tokens::of(self)
     }
 
-    /// Usage of projects and leases, and what is charged for it.
+    /// Usage of projects and leases, and its price.
     pub fn usage(&self) -> Usage<'_> {
         Usage::of(self)
     }

@@ -1,5 +1,5 @@
-//! Clients and listeners that wait for notifications. A commit wakes those that can see one of its
-//! notifications.
+//! Clients and listeners that wait for notifications. A commit wakes the clients and listeners that can see
+//! one of its notifications.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,8 @@ use leases::project::ProjectId;
 use store::NewNotification;
 use tokio::sync::watch;
 
-/// Waiting clients and listeners by project. `None` is the key of those that wait for notifications of all projects.
+/// Waiting clients and listeners by project. The key `None` has the clients that wait for notifications of
+/// all projects.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting(Mutex<Projects>);
 

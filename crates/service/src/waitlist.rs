@@ -184,7 +184,7 @@ impl<'a> Waitlist<'a> {
 }
 
 impl Decider {
-    /// Whether a waiting request might succeed, given what is known.
+    /// Whether a request is waiting, and the facts have changed since the last attempt without result.
     pub(crate) fn any_waiting_to_try(&self, state: &State, known: &Known) -> bool {
         state.proposals.waiting().next().is_some() && !self.progress().memos.to_serve.is_without_result(known)
     }

@@ -1,8 +1,8 @@
 //! Changes to the state: one writer at a time decides on the store's contents, commits, and then shows the
 //! result.
 //!
-//! Other services can share the store. Each writer first learns what they have committed. If one of them
-//! commits after that, the store rejects this commit and the decision is made again.
+//! Other services can share the store, so each writer first loads their commits. If another service commits
+//! after that, the store rejects this commit and the decision is made again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -130,7 +130,7 @@ impl Service {
         }
     }
 
-    /// Waits for the write lock on behalf of a client, and learns what other services have committed.
+    /// Waits for the write lock on behalf of a client, and loads commits of other services.
     pub(crate) async fn writer(&self) -> Result<Writer<'_>, NoWriter> {
         self.writer_in(self.place(Kind::Write).await?).await.map_err(NoWriter::from)
     }
@@ -147,8 +147,8 @@ impl Service {
         Ok(writer)
     }
 
-    /// Learns what other services have committed, so that the next read isn't older than this call. Doesn't
-    /// wait for decisions. Does nothing if the store has no clock of its own: such a store isn't shared.
+    /// Loads commits of other services, so that the next read isn't older than this call. Doesn't wait for
+    /// decisions. Does nothing if the store has no clock of its own: such a store isn't shared.
     pub async fn refresh(&self) -> Result<(), ServiceError> {
         if self.progress().shares_clock() {
             self.update().await?;
@@ -342,7 +342,7 @@ impl Writer<'_> {
         doubt.settled = true;
         if advance.from == self.service.state().revision {
             let applied = self.service.change_state(|state| state.apply(commit.writes, commit.at));
-            debug_assert!(applied.is_ok(), "the store refuses what contradicts: {applied:?}");
+            debug_assert!(applied.is_ok(), "the store rejects contradictory writes: {applied:?}");
             if let Err(conflict) = applied {
                 tracing::error!(%conflict, "own commit contradicts memory, reloading");
                 self.service.contradicted.store(true, Ordering::Release);
@@ -356,9 +356,9 @@ impl Writer<'_> {
     /// Commits the first changes, as many as fit into one transaction, and at least one, which is never
     /// split.
     ///
-    /// Tries one commit for all of them. If it is rejected, tries one per pass, and then one per change, so
-    /// that an impossible change doesn't hold up the rest. Rejected and remaining changes must be decided
-    /// again.
+    /// Tries a single commit with all changes. If it is rejected, tries one commit per pass, and then one per
+    /// change, so that an impossible change doesn't hold up the rest. Rejected and remaining changes must be
+    /// decided again.
     pub async fn commit_entries(&self, entries: Entries, now: Timestamp) -> Result<Committed, StoreError> {
         let mut passes = entries.of_passes;
         passes.retain(|entries| !entries.is_empty());
@@ -446,7 +446,7 @@ impl Writer<'_> {
     }
 
     /// Records the revision made by the store. If it is based on the revision in memory, memory already
-    /// contains the change. Otherwise learns what other services committed in between.
+    /// contains the change. Otherwise loads the commits that other services made in between.
     pub async fn advanced(&self, memory: &Memory<'_>, advance: Advance) {
         let known = self.service.state().revision;
         if advance.from == known {

@@ -1,4 +1,4 @@
-//! Who waits for which decisions, and what is decided again.
+//! Which decisions make other clients wait, and which decisions are repeated after a conflict.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -110,7 +110,7 @@ impl Latch {
     }
 }
 
-/// Requests of another client. If any of them waits for the blocked decision, the test hangs.
+/// Requests of another client. The test hangs if one waits for the blocked decision.
 async fn others_are_served(service: &Arc<Service>) {
     // Not ready because the loop doesn't run in this test.
     assert!(matches!(service.ready().await, Err(NotReady::LoopStopped)));
@@ -189,7 +189,7 @@ async fn while_a_costly_change_is_decided_others_are_served() {
     let decision = tokio::spawn(client("slow").scope(decision));
     latch.reached.notified().await;
     others_are_served(&service).await;
-    // The other client has committed, so the decision is made once more.
+    // The commit of the second client forces one more attempt.
     open.send(()).expect("it waits");
     open.send(()).expect("it waits, or will");
     assert!(decision.await.expect("no panic").expect("nobody has gone"));
@@ -200,7 +200,8 @@ async fn a_costly_change_is_decided_with_the_write_lock_if_others_are_faster_eac
     assert_eq!(decided_times(Vec::new, false).await, 2 + AHEAD as u64);
 }
 
-/// How often a costly change is decided if others commit those writes each time, and whether it `holds` beside other leases.
+/// Number of attempts at a costly change if `writes` are committed during each attempt. `holds` tells whether
+/// the decision remains valid after them.
 async fn decided_times(writes: impl Fn() -> Vec<Write>, holds: bool) -> u64 {
     let (service, times) = (service().await, AtomicU64::new(0));
     let others_commit = async || {
@@ -226,7 +227,7 @@ async fn decided_times(writes: impl Fn() -> Vec<Write>, holds: bool) -> u64 {
 
 #[tokio::test]
 async fn who_has_written_more_waits_for_who_has_written_less() {
-    // Time doesn't pass, so that only what is written counts.
+    // Time doesn't pass, so that only the writes have a cost.
     let service = service_at(Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH))).await;
     let commit = async |number: u32, rows: u32| {
         let writer = service.writer().await.ok().expect("nobody has gone");

@@ -33,7 +33,7 @@ pub(super) struct Times {
     pub term: Term,
     /// Current time by the store's clock.
     pub now: Timestamp,
-    /// Other services may claim the step from then on, by the store's clock.
+    /// Time after which other services can claim the step, by the store's clock.
     pub until: Timestamp,
 }
 
@@ -70,7 +70,7 @@ impl Progress {
 }
 
 impl Execution<'_> {
-    /// Times of a claim that is made or renewed at `now`. Its steps may take until `limit`.
+    /// Times of a claim that is made or renewed at `now`. `limit` is the deadline of its steps.
     pub(super) fn times(self, now: Timestamp, limit: Timestamp) -> Times {
         let Some(ahead) = self.service.progress().clock_ahead else {
             return Times { term: Term { until: limit, renew_at: limit }, now, until: limit };

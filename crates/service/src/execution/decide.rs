@@ -23,19 +23,19 @@ const fn pass(name: &'static str, decide: fn(&Decider, &mut Draft)) -> Pass {
 
 /// Passes that change records.
 pub(super) const FIRST: [Pass; 11] = [
-    pass("what was seen of hosts", Decider::record_hosts),
-    pass("power that has changed", Decider::settle_power),
+    pass("observations", Decider::record_hosts),
+    pass("power changes", Decider::settle_power),
     // After settling power, which marks hosts as failed.
     pass("healing", Decider::heal),
-    pass("offers and requests that expire", Decider::expire),
+    pass("expired offers and requests", Decider::expire),
     // After healing, which replaces hosts of leases.
-    pass("hunts that do not hold", Decider::replan_hunt),
-    pass("where guests of ended leases go", Decider::depart),
+    pass("outdated hunts", Decider::replan_hunt),
+    pass("end migrations", Decider::depart),
     pass("moves to hosts of leases", Decider::withdraw_moves),
-    pass("preempted instances that start again", Decider::start_queued),
+    pass("restarts of preempted instances", Decider::start_queued),
     // After all allocations to leases and instances.
     pass("preemption times", Decider::announce),
-    pass("guests that may stay", Decider::tell_resumed),
+    pass("guests that can stay", Decider::tell_resumed),
     // For instances that must leave.
     pass("other gaps for instances", Decider::relocate),
 ];
@@ -44,7 +44,7 @@ pub(super) const FIRST: [Pass; 11] = [
 pub(super) const PLANNING: [Pass; 4] = [
     pass("plan", Decider::plan_steps),
     // After the plan: a host that a lease has given up can be switched off.
-    pass("hosts that are switched", Decider::switch_hosts),
+    pass("power switching", Decider::switch_hosts),
     pass("power", Decider::power_steps),
     pass("housekeeping", Decider::keep_house),
 ];
@@ -61,7 +61,7 @@ impl Execution<'_> {
         if committed.rest {
             return Ok(committed);
         }
-        // Refused changes are found again by the next look.
+        // The next observation finds rejected changes again.
         self.service.progress().unrecorded.retain(|host| !decision.recorded.contains(host));
         Ok(committed)
     }

@@ -116,7 +116,7 @@ impl Draft {
         }
         let writes = entries.iter().flat_map(|entry| entry.commit.writes.iter().cloned()).collect();
         let entered = Arc::make_mut(&mut self.state).apply(writes, self.now);
-        debug_assert!(entered.is_ok(), "a pass decides on what was decided before it: {entered:?}");
+        debug_assert!(entered.is_ok(), "a pass contradicts an earlier pass: {entered:?}");
         if let Err(conflict) = entered {
             // The store has the last word on each change. Later passes decide on the store's state.
             tracing::error!(%conflict, "changes of a cycle contradict each other");

@@ -21,7 +21,8 @@ use crate::writing::Writer;
 
 /// Name of the role of the counting service where several share a store.
 const ROLE: &str = "guests";
-/// It has the role for that many looks at all hosts, with the pauses before them: another one takes over if it makes none.
+/// Duration of the role, in observations of all hosts with the pauses before them. Another service takes over
+/// if this one doesn't renew the role in time.
 const LOOKS: i32 = 3;
 /// Maximum number of changes that a cycle commits.
 const MOST_AT_ONCE: usize = 1000;
@@ -87,7 +88,8 @@ impl Execution<'_> {
         let settings = &self.service.decider.settings;
         let turn = settings.observe_interval.saturating_add(self.service.progress().round_took);
         let role = Pause::of(now, turn.saturating_mul(LOOKS));
-        // Whoever was away for longer does not know what others have counted; nor does one whose clock was set.
+        // After the role has expired or the clock was set, memory is outdated: another service could have
+        // counted.
         let counting = counting.filter(|counting| counting.role.lasts(now));
         if self.service.progress().shares_clock()
             && !self.service.parts.store.lead(ROLE, &settings.holder, now, role.end()).await?

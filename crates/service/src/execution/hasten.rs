@@ -93,7 +93,7 @@ impl Decider {
         }
     }
 
-    /// Replans a hunt whose plan no longer holds; one per cycle.
+    /// Replans a hunt with an outdated plan; one per cycle.
     pub(super) fn replan_hunt(&self, draft: &mut Draft) {
         let budget = Budget::new(self.settings.decision_work);
         let change = self.replanned_hunt(&draft.state(), draft.now, &budget);
@@ -174,7 +174,7 @@ impl Decider {
         })
     }
 
-    /// Plans the end migration of one lease that needs one; one per cycle.
+    /// Plans the end migration of a lease; one per cycle.
     pub(super) fn depart(&self, draft: &mut Draft) {
         let budget = Budget::new(self.settings.decision_work);
         let change = self.departure(&draft.state(), draft.now, &budget);

@@ -39,8 +39,8 @@ impl Decider {
     }
 }
 
-/// Whether instances run in the lease. `Unknown` if none was observed and a host reports no guests or wasn't
-/// observed since its last possible change.
+/// Whether instances run in the lease. `Unknown` if no instance was observed, but a host doesn't report
+/// guests or wasn't observed since its last possible change.
 fn seen(state: &State, progress: &Progress, lease: &Lease) -> Use {
     let own = GuestOwner::Lease(lease.id);
     let mut hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());

@@ -93,7 +93,7 @@ pub(crate) struct Counting {
     pub known: KnownGuests,
     /// Leased hosts and their recorded occupants.
     pub watch: Watch,
-    /// While it lasts nobody else counts.
+    /// Period in which no other service counts guests.
     pub role: Pause,
 }
 

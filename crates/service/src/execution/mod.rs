@@ -172,7 +172,7 @@ pub(crate) async fn run(service: Arc<Service>, mut stop: watch::Receiver<bool>) 
             pause_after_panic(&service, &mut stop).await;
         }
     }
-    // Steps may take longer than this service is the one that records.
+    // Record now, because this service could lose the recording role before the last steps end.
     Execution::of(&service).record_last_looks().await;
     tasks.end().await;
     if let Err(error) = record_last_outcomes(&service).await {
@@ -297,8 +297,8 @@ impl Tasks {
         }
     }
 
-    /// Waits for a task and notes it, along with all others that have ended by then. Never returns while no
-    /// task is running.
+    /// Waits for a task to end and notes it, along with all other tasks that have ended by then. Never
+    /// returns while no task is running.
     async fn noted(&mut self) {
         let execution = Execution::of(&self.service);
         tokio::select! {
@@ -329,7 +329,7 @@ impl Tasks {
     }
 }
 
-/// Notes a task and all others that have ended by then.
+/// Notes a task and all other tasks that have ended by then.
 fn note_all(execution: Execution<'_>, first: Result<Done, JoinError>, tasks: &mut JoinSet<Done>) {
     let mut next = Some(first);
     while let Some(done) = next {

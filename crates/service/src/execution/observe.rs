@@ -1,4 +1,4 @@
-//! Observation of the fleet: all of it at intervals, and hosts with recent steps immediately.
+//! Observation of the fleet: all hosts at intervals, and hosts with recent steps immediately.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,9 +51,9 @@ struct Seen {
 }
 
 impl Execution<'_> {
-    /// Looks that are due: at the whole fleet at intervals, and immediately at hosts with recent steps. A
-    /// host is in one look of the second kind at a time, so that a host that is slow to observe doesn't hide
-    /// others.
+    /// Looks that are due: at the whole fleet at intervals, and immediately at hosts with recent steps. Looks
+    /// of the second kind don't overlap in hosts, so that a host that is slow to observe doesn't delay the
+    /// rest.
     pub(super) fn looks(self, now: Timestamp) -> Vec<Look> {
         let state = self.service.state();
         let mut progress = self.service.progress();

@@ -24,8 +24,8 @@ const MOST_LAST_TURNS: usize = 20;
 const LONGEST_PAUSE: i32 = 2;
 
 impl Execution<'_> {
-    /// Records new observations, if this service is the one that counts guests. Returns whether there is more
-    /// to record immediately.
+    /// Records new observations, if this service has the role of counting guests. Returns whether there is
+    /// more to record immediately.
     ///
     /// If the store fails, its records are read again, and the time until then counts as unseen.
     pub(super) async fn record_occupants(self, now: Timestamp) -> bool {
@@ -40,7 +40,7 @@ impl Execution<'_> {
             let Some(counting) = progress.counting.take_if(|counting| counting.role.lasts(now)) else {
                 return false;
             };
-            // Looks that are under way may take longer than a pause.
+            // A running look can take longer than the longest pause.
             let looks_until = progress.looks_began().map_or(now, |began| began.min(now));
             (sighted, Arc::clone(&progress.observed), looks_until, counting)
         };
@@ -59,7 +59,8 @@ impl Execution<'_> {
                         watch.note(host, look, seen, longest_pause);
                     }
                 }
-                // Only if none is left: hosts left to the next cycle were observed.
+                // Hosts that are left to the next cycle were observed, so check pauses only after the last
+                // host.
                 let pauses_left = sighted.is_empty()
                     && watch.check_pauses(looks_until, longest_pause, MOST_AT_ONCE, |host| {
                         state.hosts.contains_key(&host)

@@ -28,7 +28,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Execution<'_> {
-    /// Time of the next pass. `None` if one is in progress or there is nothing to try.
+    /// Time of the next pass. `None` if one is in progress or no request or lease is waiting.
     pub(super) fn next_pass(self, now: Timestamp) -> Option<Timestamp> {
         let paused_until = {
             let progress = self.service.progress();

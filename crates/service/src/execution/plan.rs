@@ -165,7 +165,7 @@ impl Decider {
             let healed = healed.map(|lease| Replanned { decided: lease, moved: Vec::new() });
             let Replanned { decided: lease, moved } = by_moves.flatten().or(healed)?;
             let entered = calendar.put_all(moved.iter().chain([&lease]), now);
-            debug_assert_eq!(entered, Ok(()), "healing takes what is free");
+            debug_assert_eq!(entered, Ok(()), "healing takes only free hosts");
             if entered.is_ok() {
                 decided.extend(moved.iter().chain([&lease]).map(|lease| lease.id));
                 let change = Change { before: Arc::clone(record), after: Some(lease) };

@@ -64,7 +64,7 @@ pub(crate) struct Progress {
     pub differences: BTreeMap<ReservationId, Difference>,
     /// End of the last observation of the whole fleet.
     pub seen_at: Option<Timestamp>,
-    /// How long that look took.
+    /// Duration of that observation.
     pub round_took: SignedDuration,
     /// Pause until the next look at the whole fleet.
     pub looked_at_all: Option<Pause>,
@@ -107,10 +107,10 @@ pub(crate) struct Progress {
     /// Instances without an observed guest: the version of the record when that was noticed, and the number
     /// of looks begun by then.
     missing: BTreeMap<GuestId, (Version, u64)>,
-    /// Destinations of instances whose guests had to move or were observed to move, and the number of looks
-    /// begun at that time. A move that has begun continues even if the decision is withdrawn.
+    /// Destinations of instances that had to move or were observed to move, and the number of looks begun at
+    /// that time. A move that has begun continues even if the decision is withdrawn.
     bound_for: BTreeMap<GuestId, (HostId, u64)>,
-    /// The fleet was not observed for so long that the state of hosts is unknown.
+    /// The last observation of the fleet is so old that the state of hosts is unknown.
     lost_sight: bool,
     /// Removed hosts that the fleet has not taken back yet.
     pub left: BTreeSet<HostId>,
@@ -140,8 +140,8 @@ pub(crate) struct Progress {
     pub unfinished: bool,
     /// A pass over waiting requests and leases is in progress outside of cycles.
     pub pass_under_way: bool,
-    /// Preemptible guests not started through the service, and instances that leave in any case, whose place
-    /// a lease needs. The value is the start of that lease.
+    /// Guests in the way of a lease: preemptible guests not started through the service, and instances that
+    /// leave in any case. The value is the start of that lease.
     pub others_leaving: BTreeMap<GuestId, Timestamp>,
     /// Resumed guests that this service did not start, with the projects to notify.
     pub resumed: BTreeMap<GuestId, ProjectId>,

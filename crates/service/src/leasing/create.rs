@@ -27,8 +27,8 @@ use crate::waitlist::Waitlist;
 use crate::writing::{as_stored, audit, decide_again, overtaken};
 
 impl Leases<'_> {
-    /// Creates a lease. A request whose key was served before gets the same answer. If capacity is short and
-    /// the owner prefers to wait, the answer is a request on the waitlist.
+    /// Creates a lease. A request with a known idempotency key gets the same answer again. If capacity is
+    /// short and the owner prefers to wait, the answer is a request on the waitlist.
     pub async fn create(
         self,
         caller: &Caller,
@@ -97,7 +97,7 @@ impl Leases<'_> {
         Err(overtaken())
     }
 
-    /// The lease that this request would get now. Nothing is created, and the external enforcer isn't asked.
+    /// The lease that this request would get now. Neither creates it nor asks the external enforcer.
     pub async fn preview(self, caller: &Caller, new: &NewLease) -> Result<LeaseRecord, ServiceError> {
         self.check_size(new, 1)?;
         let (identity, now) = (self.service.decider.identify(caller, new), as_stored(new.asked_at));

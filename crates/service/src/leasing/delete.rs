@@ -59,7 +59,7 @@ impl Leases<'_> {
         let _ = tokio::time::timeout(limit, all_gone).await;
     }
 
-    /// Marks a lease as DELETING, or removes it if nothing of it is left on any machine.
+    /// Marks a lease as DELETING, or removes it if no machine has traces of it.
     pub(super) async fn accept_deletion(self, caller: &Caller, id: LeaseId) -> Result<(), ServiceError> {
         self.get(id).ok_or(ServiceError::NotFound(NotFound::Lease(id)))?;
         self.accept_deletions(caller, &[id], |_| true).await

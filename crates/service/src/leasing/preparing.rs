@@ -52,8 +52,8 @@ impl Leases<'_> {
         Err(ServiceError::Fleet(failed))
     }
 
-    /// Returns `None` when the reservations are prepared or the lease is gone, and the reason when one of
-    /// them can't be prepared.
+    /// Returns `None` when the reservations are prepared or the lease is gone, and the reason when a
+    /// reservation can't be prepared.
     async fn preparation(self, record: &LeaseRecord) -> Option<String> {
         let mut changes = self.service.changes.subscribe();
         loop {

@@ -1,5 +1,5 @@
-//! Recurring leases (CLS-10): created together, either all of them or only those that are available, and
-//! deleted together.
+//! Recurring leases (CLS-10). They are created together and deleted together. If some windows lack capacity,
+//! the owner chooses between no leases and leases in the remaining windows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,8 +39,8 @@ pub struct NewSeries {
     pub lease: NewLease,
     /// Windows of the leases, in order.
     pub windows: Vec<Window>,
-    /// Whether windows without enough capacity are skipped. If not, one of them causes a refusal of the whole
-    /// series.
+    /// Whether windows without enough capacity are skipped. If not, such a window causes a refusal of the
+    /// whole series.
     pub skips: bool,
 }
 
@@ -109,7 +109,7 @@ impl Missing {
 }
 
 impl Leases<'_> {
-    /// Creates recurring leases. A request whose key was served before gets the leases of the first request
+    /// Creates recurring leases. A request with a known idempotency key gets the leases of the first request
     /// that still exist.
     pub async fn create_series(
         self,
@@ -181,7 +181,7 @@ impl Leases<'_> {
         Err(whole(overtaken()))
     }
 
-    /// The leases that this request would get now. Nothing is created.
+    /// The leases that this request would get now, without creating them.
     pub async fn preview_series(self, caller: &Caller, new: &NewSeries) -> Result<Series, Missing> {
         let id = SeriesId(self.service.parts.ids.uuid());
         let whole = |error: ServiceError| Missing::new(new.lease.terms.window(), error);

@@ -96,8 +96,8 @@ impl Leases<'_> {
         self.change(caller, id, now, None, decide).await
     }
 
-    /// The lease after this change if it were made now. Nothing is changed, and the external enforcer isn't
-    /// asked.
+    /// The lease after this change if it were made now. Neither makes the change nor asks the external
+    /// enforcer.
     pub async fn preview_update(
         self,
         id: LeaseId,
@@ -259,7 +259,7 @@ fn naming_own_lease(state: &State, lease: &Lease, mut refusal: Refusal) -> Refus
     if let Refusal::EndsTooLate { taken_from, taken_by, .. } = &mut refusal {
         let taken_at = Window::starting(*taken_from, SignedDuration::from_mins(1));
         let own = |reservation: &Reservation, host| {
-            // Of leases with room on one host, any may be the one that leaves too little.
+            // Any of the leases with slots on the host can be the cause.
             let is_whole = matches!(reservation.allocation, Allocation::Hosts(_));
             let bookings = state.calendar.bookings_in(host, taken_at).map(|(_, booking)| booking);
             let takes = bookings.filter(|booking| is_whole || booking.used.is_none());

@@ -203,7 +203,8 @@ fn a_costly_request_is_served_though_cheaper_ones_keep_arriving() {
         assert!(served.is_some(), "one is next");
         false
     });
-    // Each of the others first uses as much as the costly client has used, and part of what it will use.
+    // Each cheap client first uses as much as the costly client has used, and part of the estimated cost of
+    // its next request.
     assert!(turn.is_some_and(|turn| (20..=24).contains(&turn)), "{turn:?}");
 }
 

@@ -106,7 +106,7 @@ async fn what_a_request_writes_in_the_end_is_bounded_too() {
     world.service.leases().delete(&caller("p"), lease).await.expect("never refused");
 }
 
-/// A fleet with this many hosts, of which only the names are recorded.
+/// A fleet with this many hosts, recorded only with their names.
 async fn fleet_of(count: u32, settings: Settings) -> World {
     let layout = Layout::uniform(1, count, &Model::of_size(16, 65_536, 1000));
     let setup = Setup { seed: 1, begins: at(0), layout, settings, enforcer: None };

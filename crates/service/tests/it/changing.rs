@@ -153,14 +153,16 @@ async fn a_lease_that_is_shortened_to_now_ends_now() {
 
 #[tokio::test]
 async fn a_refused_extension_names_the_projects_own_lease_only_if_that_takes_the_host() {
-    // The lease, the one of its project and the one of another project that come after it, and whether the first is named.
+    // The lease, the next lease of its project, the next lease of another project, and whether the refusal
+    // names the former.
     let cases = [
         (hosts(1), Some(hosts(1)), None, true),
         (hosts(1), Some(slots(1, 1)), None, true),
         (hosts(1), None, Some(hosts(1)), false),
         (hosts(1), None, Some(slots(1, 1)), false),
         (slots(1, 2), Some(hosts(1)), None, true),
-        // Its project's other lease uses what the one of the other project leaves.
+        // The lease of its project takes the capacity that the foreign lease leaves, so the refusal doesn't
+        // name it.
         (slots(1, 2), Some(slots(1, 1)), Some(slots(1, 15)), false),
     ];
     for (extended, own, other, is_named) in cases {
@@ -198,7 +200,7 @@ async fn lp_8_9_a_pools_ratio_is_not_lowered_below_what_guests_use_that_were_sta
         service.lease_pools().update(&caller("p"), pool, change).await
     };
     set(1).await.expect("nobody is there");
-    // The service isn't notified of guests started outside of it.
+    // The service isn't notified of guests that were started by other means.
     world.fleet.start_guest(HostId(1), GuestOwner::Lease(lease), None).expect("it may");
     let refused = set(2).await;
     assert!(

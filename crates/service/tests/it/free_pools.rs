@@ -145,7 +145,7 @@ async fn cls_09_the_end_action_is_that_of_the_pool_of_the_hosts() {
     assert_eq!(action(shared).await, EndAction::KeepGuests, "nobody is moved from hosts that are shared");
 }
 
-/// Changes of host 3 of pool `fast`, some of which invalidate an offer of it.
+/// Changes of host 3 of pool `fast`. Some invalidate an offer of this host.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     /// Sets a capability that the request doesn't use.

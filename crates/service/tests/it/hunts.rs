@@ -308,7 +308,8 @@ async fn cls_09_a_lease_that_is_over_says_that_its_guests_have_stayed_for_as_lon
     assert_eq!((status(&world, lease.lease.id), reason(&world)), ("TERMINATED", None));
 }
 
-/// A lease of one host until minute 10 with `guests` guests that must be moved away at its end, and its host.
+/// Creates a lease of a host until minute 10 with `guests` guests that must be moved away at its end. Returns
+/// the lease and its host.
 async fn departing(world: &mut World, guests: usize) -> (std::sync::Arc<store::LeaseRecord>, HostId) {
     let new = NewLease { end_action: Some(EndAction::MoveGuests), ..asking(0, 10, vec![hosts(1)]) };
     let lease = make(world, new).await.expect("free");

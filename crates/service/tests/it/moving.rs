@@ -1,4 +1,4 @@
-//! Pending leases move out of the way of other leases (CLS-10), wherever the service looks for hosts.
+//! Pending leases move out of the way of other leases (CLS-10) in every search for hosts.
 
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ fn special_hosts(max: u32) -> ReservationTerms {
     ReservationTerms::Hosts(HostsTerms::new(1, max).expect("a range").requiring(requirement))
 }
 
-/// Creates two leases from minute 100 to 130: one that needs the property is on host 1, and one that fits
-/// anywhere is on host 2. Returns both in this order.
+/// Creates two leases from minute 100 to 130. The first needs the property and is on host 1. The second fits
+/// anywhere and is on host 2. Returns both in this order.
 async fn crowded(world: &mut World) -> (Arc<LeaseRecord>, Arc<LeaseRecord>) {
     crowded_with(world, 100, 130).await
 }

@@ -73,7 +73,7 @@ async fn cls_10_e_what_is_offered_is_reserved_and_accepted_by_one_call() {
     let lease = accept(&mut world, "q", &later).await.expect("it holds");
     assert_eq!((lease.lease.window, hosts_of(&lease)), (window(120, 180), hosts_of(&later)));
     assert_eq!((lease.lease.owner.project.0.as_str(), lease.lease.id), ("q", later.lease.id));
-    // Accepting one offer withdraws the others and frees their hosts.
+    // Accepting an offer withdraws the remaining offers and frees their hosts.
     let again = accept(&mut world, "q", of_kind(&offers, OfferKind::FewerHosts)).await;
     assert!(matches!(again, Err(ServiceError::NotFound(NotFound::Offer(_)))), "{again:?}");
     assert!(world.service.offers().all(None).is_empty());

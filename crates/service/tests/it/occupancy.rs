@@ -137,7 +137,7 @@ async fn starting(world: &mut World, start: Timestamp) -> LeaseId {
     make(world, new).await.expect("free").lease.id
 }
 
-/// Looks at this host and at others end while all hosts are being looked at.
+/// Observations of single hosts end while an observation of all hosts is running.
 #[tokio::test]
 async fn a_round_that_takes_longer_than_a_pause_is_no_gap() {
     for seconds in (0..120).step_by(10) {
@@ -241,7 +241,7 @@ async fn a_fleet_or_a_host_that_does_not_answer_is_a_gap() {
     assert!(at(40) <= end && end < at(42), "{found:?}");
 }
 
-/// Waits until all that was seen by then is recorded.
+/// Waits until all observations so far are recorded.
 async fn recorded(world: &World, seen_until: Timestamp) {
     for _ in 0..5000 {
         if world.store.occupancy_seen_until().await.expect("works") >= Some(seen_until) {

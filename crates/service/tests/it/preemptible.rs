@@ -564,8 +564,8 @@ async fn pre_01_what_preemptible_instances_ran_and_lost_is_accounted_for() {
     let whose = ProjectId("p".into());
     let usage = world.service.usage().preemptible(period, Some(&whose)).await.expect("the store works");
     assert_eq!((usage.begun, usage.preempted), (2, 1));
-    // One ran until minute 30. The other was asked to leave in minute 58, and is gone at the next
-    // observation.
+    // The first instance ran until minute 30. The second was asked to leave in minute 58, and is gone at the
+    // next observation.
     let (minute, second) = (60_000_000_u128, 1_000_000_u128);
     let (one, other) = (30 * minute, 58 * minute + 30 * second);
     let near = |figure: u128, expected: u128| figure.abs_diff(expected) < 5 * second;

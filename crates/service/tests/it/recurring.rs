@@ -98,7 +98,7 @@ async fn cls_10_h_who_gives_up_a_series_keeps_what_has_started() {
     world.run_until(at(11)).await;
     world.service.leases().delete(&caller("p"), ids[1]).await.expect("there");
     for _ in 0..2 {
-        // The second time, there is nothing to delete.
+        // The second time, no lease is left to delete.
         world.service.leases().delete_series(&caller("p"), made.id).await.expect("there");
         world.touched();
         world.settle().await;

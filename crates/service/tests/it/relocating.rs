@@ -76,8 +76,8 @@ async fn whoever_hears_that_an_instance_was_moved_looks_at_the_host_that_it_has_
     let mut world = moving_world(2, 0).await;
     let first = start(&mut world).await.expect("room").instance.clone();
     world.settle().await;
-    // The other service has seen the guest where it is, and only learns of a move from the instance's record.
-    // The guest moves there and back, so each host is once the one that it has left.
+    // The second service has observed the guest on its host, and learns of a move only from the instance's
+    // record. The guest moves there and back, so it leaves each host once.
     let other = world.beside().await.expect("opens");
     some_cycles_of(&other).await;
     for fence in [100, 101] {
@@ -93,7 +93,7 @@ async fn whoever_hears_that_an_instance_was_moved_looks_at_the_host_that_it_has_
         let write = Write::Instance { record, expected: Some(before.version) };
         let commit = Commit { writes: vec![write], ..Commit::new(world.now()) };
         world.store.commit(&commit).await.expect("committed");
-        // The other service's next operation is not about that instance.
+        // The second service's next operation does not concern that instance.
         other.instances().create(&caller("q"), new(Some(true))).await.expect("room");
         some_cycles_of(&other).await;
         assert_eq!(other.instances().get(first.id).expect("it runs").instance.host, to);

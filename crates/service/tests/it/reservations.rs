@@ -93,7 +93,7 @@ async fn a_lease_that_is_deleted_while_it_is_prepared_leaves_nothing_behind() {
     world.touched();
     world.run_until(at(2)).await;
     assert_eq!((status(&world, lease.lease.id), world.fleet.prepared()), ("gone", Vec::new()));
-    // The same for a lease that is already prepared.
+    // A lease that is already prepared behaves the same way.
     let lease = make(&mut world, asking(60, 90, vec![hosts(1)])).await.expect("free");
     world.run_until(at(3)).await;
     assert_eq!(world.fleet.prepared().len(), 1);

@@ -47,7 +47,7 @@ async fn pre_stop_one_is_kept_when_it_has_made_way_and_its_owner_starts_it_again
     assert_eq!((state(&world, next.id), world.fleet.kept()), ("ACTIVE", vec![]));
     let now = world.service.instances().get(next.id).expect("it runs").instance.clone();
     assert_eq!((now.resumes, now.class), (None, next.class));
-    // Deleting the instance also deletes what is kept of it.
+    // Deleting the instance also deletes its kept disks and record.
     let again = make(&mut world, asking(90, 120, vec![hosts(1)])).await.expect("it is preempted").lease.id;
     world.run_until(at(91)).await;
     assert_eq!((status(&world, again), world.fleet.kept()), ("ACTIVE", vec![next.id]));

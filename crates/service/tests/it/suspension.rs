@@ -1,5 +1,5 @@
-//! Nothing is changed while the clock is wrong, or while the fleet is held for leases that the store never
-//! knew.
+//! The service changes neither store nor fleet while the clock is wrong, or while the fleet is held for
+//! leases that the store never knew.
 
 use std::sync::Arc;
 
@@ -168,7 +168,7 @@ async fn an_empty_store_touches_nothing_that_a_fleet_holds_before_it_is_told_to(
         assert!(suspended(&taken_on));
         assert_eq!(site.place(), before);
         site.service.accept(&operator(), Acceptable::Fleet).await.expect("accepted");
-        // The other service checks again in its next round.
+        // The second service checks again in its next round.
         site.clock.advance(SignedDuration::from_mins(1));
         go_on(&beside).await;
         assert!(!is_suspended(&beside).await, "whichever service was told");
