@@ -1,7 +1,6 @@
-"""Runs commands of a stock shell, each in a process of its own, but loads the shell's modules only once.
-
-Loading takes a second and more of a processor, and there are many commands. A command is a line on standard
-input, the arguments as a JSON list; the answer is a line on standard output with what it left behind.
+"""Runs many commands of a stock shell, each in its own process, but loads the shell's modules only once, because
+loading takes more than a second of processor time. A command is a line on standard input with its arguments as a
+JSON list. The answer is a line on standard output with the command's result.
 """
 
 import importlib
@@ -10,7 +9,7 @@ import os
 import sys
 import tempfile
 
-# What the installed programs call.
+# The functions that the installed programs call.
 MODULES = {"blazar": "blazarclient.shell", "openstack": "openstackclient.shell"}
 
 

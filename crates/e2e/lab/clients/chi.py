@@ -1,6 +1,5 @@
-"""Makes, finds and deletes leases with python-chi, and prints what it saw as JSON.
-
-Arguments: Keystone's address, user, password, project, the name of a machine.
+"""Creates, finds and deletes leases with python-chi, and prints the results as JSON. Arguments: Keystone's address,
+user, password, project, the name of a machine.
 """
 
 import json

@@ -1,6 +1,5 @@
-"""Calls everything of the dashboard's api module, and prints what it saw as JSON.
-
-Arguments: Keystone's address, user, password, project, the name of a machine.
+"""Calls every function of the dashboard's api module, and prints the results as JSON. Arguments: Keystone's address,
+user, password, project, the name of a machine.
 """
 
 import json
@@ -21,7 +20,7 @@ url, user, password, project, machine = sys.argv[1:]
 auth = v3.Password(url, username=user, password=password, project_name=project,
                    user_domain_id="default", project_domain_id="default")
 stock = blazar_client.Client(session=session.Session(auth=auth))
-# In the place of the request of a browser, whose token and catalog it would take.
+# The module would take token and catalog from a browser's request. Use this client instead.
 api.blazarclient = lambda request: stock
 
 seen = {}

@@ -1,5 +1,4 @@
-"""Makes, reads and deletes a lease with Heat's resource OS::Blazar::Lease, and prints what it saw as JSON.
-
+"""Creates, reads and deletes a lease with Heat's resource OS::Blazar::Lease, and prints the results as JSON.
 Arguments: Keystone's address, user, password, project, the name of a machine.
 """
 
@@ -11,7 +10,7 @@ import time
 
 import heat
 
-# Its files of settings are installed beside the packages, and its tests look for them among them.
+# Heat's settings are installed outside its package, but its tests look for them inside.
 place = os.path.join(os.path.dirname(os.path.dirname(heat.__file__)), "etc")
 if not os.path.exists(place):
     os.symlink(os.path.join(sys.prefix, "etc"), place)
@@ -88,7 +87,7 @@ class Run(common.HeatTestCase):
             SEEN[name] = [resource.state[1], resource.resource_id, read]
             scheduler.TaskRunner(resource.delete)()
             SEEN[name].append(resource.state[1])
-        # As soon as it is the service's again.
+        # Retry until the service has its host again.
         for _ in range(60):
             try:
                 scheduler.TaskRunner(made.delete)()

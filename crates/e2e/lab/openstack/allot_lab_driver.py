@@ -1,5 +1,6 @@
-"""A compute driver for Nova: hosts as small as those of its MediumFakeDriver, whose live migrations take five seconds and can
-be aborted, as those of its FakeLiveMigrateDriver."""
+"""A compute driver for Nova. Hosts are as small as with Nova's MediumFakeDriver. Live migrations take five seconds and
+can be aborted, as with Nova's FakeLiveMigrateDriver.
+"""
 
 from nova.virt import fake
 

@@ -48,7 +48,7 @@ const CLIENTS: [Client; 3] = [
         check: heat,
     },
     Client {
-        name: "the dashboard's api module does all that it can",
+        name: "all functions of the dashboard's api module work",
         environment: "python-openstack",
         requirements: OPENSTACK,
         program: include_str!("../../lab/clients/dashboard.py"),
@@ -116,7 +116,7 @@ fn heat(seen: &Value, machine: &str) -> Result<()> {
     let events = seen["reserved"][2]["events"].as_array().context("events")?;
     ensure!(
         events.iter().any(|event| event["event_type"] == "timeout"),
-        "it is no best-effort lease: {seen}"
+        "it isn't a best-effort lease: {seen}"
     );
     Ok(())
 }

@@ -222,7 +222,7 @@ fn repair(lab: &Lab, tally: &mut Tally) -> Result<()> {
     lab.tell("harep repairs");
     // The first run submits the jobs; the second one, after they have ended, records their success.
     let first = lab.must(&[&lab.program("harep"), "-L", "--job-delay", "0"])?;
-    ensure!(first.contains("Executing"), "nothing was repaired:\n{first}");
+    ensure!(first.contains("Executing"), "no instance was repaired:\n{first}");
     for _ in 0..60 {
         let jobs = lab.must(&["gnt-job", "list", "--no-headers", "-o", "status"])?;
         if jobs.lines().all(|status| !matches!(status.trim(), "queued" | "waiting" | "running")) {

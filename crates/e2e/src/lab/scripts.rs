@@ -45,7 +45,7 @@ fn copy_directory(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Replaces parts of a script, each of which must occur exactly once.
+/// Replaces parts of a script. Each part must occur exactly once.
 pub fn replaced(mut text: String, changes: &[(&str, &str)]) -> Result<String> {
     for (from, to) in changes {
         ensure!(text.matches(from).count() == 1, "another script: {from:?} is not there once");

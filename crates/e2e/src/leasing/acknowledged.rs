@@ -1,4 +1,4 @@
-//! Records what a client was told about its leases, to compare it with the service's state later.
+//! Records the answers that a client got about its leases, for comparison with the service's state later.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ enum Wanted {
     Gone,
 }
 
-/// Requests without an answer, each of which can have been carried out or not.
+/// Requests without an answer. Their outcome is unknown.
 #[derive(Clone, Debug, Default)]
 struct Doubt {
     ended: bool,
@@ -55,7 +55,7 @@ impl Acknowledged {
         self.leases.len()
     }
 
-    /// Leases that exist for certain and whose end wasn't requested.
+    /// Leases that certainly exist and that the client hasn't asked to end.
     pub fn running(&self) -> Vec<String> {
         self.leases.iter().filter(|(_, known)| known.runs()).map(|(id, _)| id.clone()).collect()
     }
@@ -181,7 +181,7 @@ impl Acknowledged {
     /// isn't transitional.
     fn is_settled(&self, lease: &Value) -> bool {
         let status = lease["status"].as_str().unwrap_or_default();
-        // A lease whose end came before it could start has failed, and is over too.
+        // A lease that could not start before its end has failed, and is over too.
         let ended = status == "TERMINATED" || (status == "ERROR" && is_over(lease));
         let known = lease["id"].as_str().and_then(|id| self.leases.get(id));
         match known {

@@ -1,5 +1,5 @@
 //! Hosts that are handed over by a script, which logs each call to one file. Several services can share the
-//! hosts, and the log shows what was done to each host without asking a service.
+//! hosts. The log shows the history of each host without asking a service.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ const MOMENTS: [&str; 8] = [
     "on_unassign",
 ];
 
-/// A fleet of such hosts. It is valid as long as its directory exists.
+/// A fleet of hosts with this script. It is valid as long as its directory exists.
 #[derive(Clone, Debug)]
 pub struct Hooks {
     directory: PathBuf,
@@ -55,8 +55,8 @@ pub struct Log {
     pub notes: Vec<Note>,
     /// First entries of calls that are still running.
     pub running: Vec<Note>,
-    /// First entries of calls whose process is gone without logging an end. The service kills a call when its
-    /// claim to the step expires.
+    /// First entries of calls that are gone without logging an end. The service kills a call when its claim
+    /// to the step expires.
     pub broken_off: Vec<Note>,
 }
 

@@ -37,7 +37,7 @@ impl Answer {
         self.status >= 400 && self.message() == "Not enough hosts available"
     }
 
-    /// Error message of the service; empty if there is none.
+    /// Error message of the service; empty without an error.
     pub fn message(&self) -> &str {
         self.body["error_message"].as_str().unwrap_or_default()
     }

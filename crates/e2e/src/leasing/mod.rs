@@ -2,8 +2,8 @@
 //! projects' test programs and by concurrent requests, through power cuts, and as several services on one
 //! database.
 //!
-//! These tests don't use the service's code. They rely on the specification of Blazar's API and on what the
-//! service documents beyond it.
+//! These tests don't use the service's code. They rely on the specification of Blazar's API and on the
+//! service's documented extensions.
 
 pub mod acknowledged;
 pub(crate) mod clients;

@@ -12,8 +12,8 @@ use super::http::{Caller, list, text};
 pub fn no_overlap(caller: &Caller) -> Result<()> {
     let allocations = list(caller.get("/v1/os-hosts/allocations")?.expect(200)?, "allocations")?;
     let mut leases = caller.leases()?;
-    // Skip leases whose end has passed: they are promised nothing more, though their hosts can still be on
-    // their way back.
+    // Skip leases after their end. They have no claim to their hosts anymore, even if these are still being
+    // taken back.
     let now = Minute::now().shown();
     leases.retain(|lease| lease["end_date"].as_str().is_some_and(|end| *end > *now));
     let reservations = leases.iter().flat_map(|lease| lease["reservations"].as_array().into_iter().flatten());

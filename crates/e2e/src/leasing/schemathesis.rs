@@ -56,7 +56,7 @@ fn valid(python: &Python, caller: &Caller, home: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Sends generated requests, without those of the method `except`. If all pass, counts the operations.
+/// Sends generated requests for all methods but `except`. If all pass, counts the operations.
 fn generated(python: &Python, server: &mut Server, home: &Path, except: Option<&str>) -> Result<Tally> {
     let operations = operations(&server.caller().get("/openapi.json")?.expect(200)?, except);
     ensure!(operations > 0, "the description names no operations");
@@ -108,7 +108,7 @@ fn things(caller: &Caller) -> Result<String> {
     ))
 }
 
-/// Number of operations in the document, without those of the method `except`.
+/// Number of operations in the document, without operations of the method `except`.
 fn operations(document: &Value, except: Option<&str>) -> usize {
     const METHODS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
     let methods: Vec<&str> = METHODS

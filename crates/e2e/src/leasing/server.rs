@@ -23,7 +23,7 @@ const PORTS: std::ops::Range<u32> = 15_000..30_000;
 /// Number of log lines in an error message.
 const LINES_SHOWN: usize = 15;
 
-/// Options to start a service. A restarted service finds its database and machines as they were.
+/// Options to start a service. A restarted service finds its database and machines unchanged.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Launch {
@@ -96,8 +96,8 @@ impl Launch {
         Self { fleet: Fleet::OpenStack, ..self }
     }
 
-    /// Sets the service's name among those that share a database, and gives it its own log. The name is in
-    /// the environment too, so that hooks know which service calls them.
+    /// Sets the service's name among the services that share a database, and gives it its own log. The name
+    /// is in the environment too, so that hooks know which service calls them.
     pub fn with_name(self, name: &str) -> Self {
         Self {
             log: format!("{name}.log"),
@@ -273,5 +273,5 @@ pub fn free_address() -> Result<String> {
             return Ok(address);
         }
     }
-    bail!("somebody listens on every port from {} to {} of this machine", PORTS.start, PORTS.end - 1)
+    bail!("every port from {} to {} of this machine is in use", PORTS.start, PORTS.end - 1)
 }

@@ -5,7 +5,7 @@ use chores::cases::Cases;
 
 use super::site::{FREE_POOL, HOST_LEASE, Site, until};
 
-/// An address to lease, and one that is already allocated.
+/// An address to lease, and an address that is already allocated.
 const LEASED: &str = "203.0.113.210";
 const TAKEN: &str = "203.0.113.211";
 
@@ -13,7 +13,7 @@ const TAKEN: &str = "203.0.113.211";
 pub fn of_neutron(cases: &mut Cases, site: &Site<'_>) {
     let network = cases.check("there is an external network", || external_network(site));
     let Some(network) = network else { return };
-    cases.check("an address that somebody has cannot be leased", || {
+    cases.check("an allocated address cannot be leased", || {
         let words = ["floating", "ip", "create", "--floating-ip-address", TAKEN, &network];
         site.admin_client(&words)?;
         let refused = site.admin_client(&["reservation", "floatingip", "create", &network, TAKEN]);
@@ -24,7 +24,7 @@ pub fn of_neutron(cases: &mut Cases, site: &Site<'_>) {
         }
         Ok(())
     });
-    cases.check("an address is its owner's as long as it is leased, whatever becomes of its tags", || {
+    cases.check("an address belongs to its owner as long as it is leased, even if its tags change", || {
         site.admin_client(&["reservation", "floatingip", "create", &network, LEASED])?;
         let wanted = format!("resource_type=virtual:floatingip,network_id={network},amount=1");
         let reservation = site.lease("alice", "physics", "ip", &wanted)?;
@@ -47,7 +47,7 @@ pub fn of_neutron(cases: &mut Cases, site: &Site<'_>) {
         site.lab.up()?;
         made?;
         site.client("alice", "physics", &["reservation", "lease", "delete", "dry"])?;
-        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+        until("the host did not return", || Ok(site.members(FREE_POOL)?.len() == 3))
     });
     cases.check("an address is taken back at the end of its lease", || {
         site.client("alice", "physics", &["reservation", "lease", "delete", "ip"])?;

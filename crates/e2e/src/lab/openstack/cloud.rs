@@ -9,8 +9,8 @@ use tokio::runtime::Runtime;
 
 use crate::leasing::http::{IDLE, LIMIT};
 
-/// Password of the administrator and of the other users that the lab's scripts create. They only exist for
-/// this run.
+/// Password of the administrator and of all users that the lab's scripts create. They only exist for this
+/// run.
 pub const PASSWORD: &str = "labpw";
 
 /// Password of all users that [`Cloud::settle`] creates.
@@ -53,7 +53,7 @@ pub struct Cloud {
 /// Identifiers of the lab's users and projects.
 #[derive(Debug)]
 pub struct People {
-    /// The service's user, whose only role is `service`, and its password.
+    /// The service's user and its password. The user's only role is `service`.
     pub user: String,
     pub secret: String,
     /// Identifiers of the member `alice` and of her project.
@@ -87,7 +87,7 @@ impl Cloud {
         &self.keystone
     }
 
-    /// Sends a request to any service. An empty `token` sends none.
+    /// Sends a request to any service, without a token if `token` is empty.
     pub fn ask(&self, method: &Method, url: &str, token: &str, body: Option<&Value>) -> Result<Answer> {
         self.send(self.client.request(method.clone(), url), token, body)
             .with_context(|| format!("{method} {url}"))
@@ -148,7 +148,7 @@ impl Cloud {
         Ok(answer.body)
     }
 
-    /// Logs in, and returns the token and Keystone's description of it.
+    /// Logs in, and returns the token and its description by Keystone.
     pub fn log_in(&self, identity: &Value, scope: Option<&Value>) -> Result<(String, Value)> {
         let mut auth = json!({"identity": identity});
         if let Some(scope) = scope {
@@ -261,7 +261,7 @@ impl Cloud {
     }
 }
 
-/// Identity of a user of the domain `Default` whose password is [`OF_ALL`].
+/// Identity of a user of the domain `Default` with the password [`OF_ALL`].
 pub fn password(user: &str) -> Value {
     password_in("Default", user, OF_ALL)
 }

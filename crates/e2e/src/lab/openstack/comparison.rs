@@ -22,7 +22,7 @@ use crate::leasing::date::Minute;
 use crate::leasing::http::Http;
 use crate::leasing::server::Server;
 
-/// Number of compute hosts in the cloud. Each service has half of them.
+/// Number of compute hosts in the cloud, half for each service.
 pub const HOSTS: u32 = 6;
 
 /// Port of this service, as an offset from Keystone's. The catalog's entry points to Blazar.
@@ -92,7 +92,7 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
         });
     }
     cases.check("leases start on time", || comparison.starts(&sides));
-    cases.check("the service ends as it should", || site::ends_well(server));
+    cases.check("the service shuts down cleanly", || site::ends_well(server));
     Ok(())
 }
 

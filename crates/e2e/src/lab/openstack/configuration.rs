@@ -19,7 +19,7 @@ const SECTION: &str = "[wsgi]\napi_paste_config=";
 /// The script's line that begins `nova.conf`. The policy file is written before it.
 const FILE: &str = "cat >\"$S/etc/nova.conf\" <<X";
 
-/// Neutron's service plugins: none in the scripts. Floating IPs need the router plugin.
+/// Neutron's service plugins. The scripts set no plugins, but floating IPs need the router plugin.
 const WITHOUT_ROUTERS: &str = "service_plugins=\nauth_strategy=keystone";
 const WITH_ROUTERS: &str = "service_plugins=router\nauth_strategy=keystone";
 

@@ -1,6 +1,6 @@
 //! Deliberate differences between the cloud and the stored records: changed host traits, an aggregate without
 //! a lease, a lease of a deleted project, an address of an unknown lease. The loop or the doctor must find
-//! and repair each of them, and then report no difference.
+//! and repair each difference, and then report no difference.
 
 use anyhow::{Context, Result, ensure};
 use chores::cases::Cases;
@@ -26,7 +26,7 @@ const NOTHING: &str = "agree";
 /// Deletes a lease of alice's, and waits until its host is back in the free pool.
 fn end(site: &Site<'_>, lease: &str) -> Result<()> {
     site.client("alice", "physics", &["reservation", "lease", "delete", lease])?;
-    until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+    until("the host did not return", || Ok(site.members(FREE_POOL)?.len() == 3))
 }
 
 /// Starts its own service, which authenticates against Keystone.
@@ -37,7 +37,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         ensure!(found.contains(said), "{found}");
         Ok(())
     };
-    cases.check("what Placement says of a host is stored when it has changed", || {
+    cases.check("changed traits of a host in Placement are stored", || {
         doctor(&[], NOTHING)?;
         set_trait(site, "host1", TRAIT, true)?;
         doctor(&[], "machine host1 has other traits")?;
@@ -48,7 +48,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         set_trait(site, "host1", TRAIT, false)?;
         doctor(&["--repair"], NOTHING)
     });
-    cases.check("an aggregate of a lease that nobody knows is deleted", || {
+    cases.check("an aggregate of an unknown lease is deleted", || {
         let mark = format!("allot:lease={LEASE}");
         site.admin_client(&["aggregate", "create", "--property", &mark, RESERVATION])?;
         until("the aggregate stays", || Ok(site.aggregate(RESERVATION)?.is_none()))?;
@@ -64,7 +64,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         doctor(&[], "lease left is of project")?;
         ensure!(site.aggregate(&reservation)?.is_some(), "the doctor has changed something");
         doctor(&["--repair"], NOTHING)?;
-        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+        until("the host did not return", || Ok(site.members(FREE_POOL)?.len() == 3))?;
         until("the aggregate stays", || Ok(site.aggregate(&reservation)?.is_none()))?;
         site.admin_client(&["user", "delete", "ursula"]).map(drop)
     });
@@ -81,7 +81,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         doctor(&[], NOTHING)?;
         end(site, "owned")
     });
-    cases.check("what a running lease of instances has lost in Nova and Placement it gets again", || {
+    cases.check("deleted parts of a running lease of instances in Nova and Placement are restored", || {
         let wanted = "resource_type=virtual:instance,vcpus=1,memory_mb=512,disk_gb=1,amount=1,affinity=False";
         let reservation = site.lease("alice", "physics", "lost", wanted)?;
         let group = || -> Result<String> {
@@ -108,7 +108,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         site.boot("alice", "physics", "again", &["--flavor", &reservation])?;
         end(site, "lost")
     });
-    cases.check("an address of a lease that nobody knows is taken back", || {
+    cases.check("an address of an unknown lease is released", || {
         let network = external_network(site)?;
         site.admin_client(&["reservation", "floatingip", "create", &network, ADDRESS])?;
         let tag = format!("reservation:{RESERVATION}");
@@ -121,6 +121,6 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         let id = site.admin_client(&known)?;
         site.admin_client(&["reservation", "floatingip", "delete", id.trim()]).map(drop)
     });
-    cases.check("the service ends as it should with nothing different any more", || ends_well(server));
+    cases.check("the service shuts down cleanly without differences", || ends_well(server));
     Ok(())
 }

@@ -19,7 +19,7 @@ const A_WHILE: Duration = Duration::from_secs(5);
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     let often = ["--limits-observe-interval", "5s", "--openstack-failed-after", "15s"];
     let server = site.launch.clone().with(often).start()?;
-    cases.check("a lease gets another host for one whose compute service has died", || a_dead_host(site));
+    cases.check("a lease gets another host when a compute service dies", || a_dead_host(site));
     cases.check("a lease that is made while Placement is away starts when it is back", || {
         site.lab.stop("placement")?;
         site.client("alice", "physics", &Site::lease_words("placed", HOST_LEASE))?;
@@ -28,7 +28,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         site.until_active("placed")?;
         end(site, "placed")
     });
-    cases.check("a lease whose time comes while Nova's database is away starts when it is back", || {
+    cases.check("a lease that is due while Nova's database is down starts when it is up again", || {
         let start = Minute::begins_in(30);
         let words = ["lease", "create", "stored", "--hosts", "1", "--for", "1h", "--start", &start.sent()];
         site.allot("alice", "physics", &words)?;
@@ -59,14 +59,17 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         let hint = format!("reservation={reservation}");
         let booted = site.boot("alice", "physics", "heard", &["--flavor", "small", "--hint", &hint]);
         end(site, "silent")?;
-        ensure!(meanwhile == held && after == held, "of {held:?} it has {meanwhile:?}, then {after:?}");
+        ensure!(
+            meanwhile == held && after == held,
+            "the lease should keep {held:?}, but has {meanwhile:?}, then {after:?}"
+        );
         booted
     });
-    cases.check("the service ends as it should after all that", || ends_well(server));
+    cases.check("the service shuts down cleanly after these failures", || ends_well(server));
     Ok(())
 }
 
-/// The lease's host dies with a server on it, and comes back later.
+/// The lease's host dies with a server on it, and restarts later.
 fn a_dead_host(site: &Site<'_>) -> Result<()> {
     let reservation = site.lease("alice", "physics", "dead", HOST_LEASE)?;
     let hint = format!("reservation={reservation}");
@@ -84,7 +87,7 @@ fn a_dead_host(site: &Site<'_>) -> Result<()> {
     let shown = site.alices("dead")?;
     ensure!(shown["reservations"][0]["resources_changed"] == true, "{shown}");
     site.lab.signal(&service, "CONT")?;
-    until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 2))?;
+    until("the host did not return", || Ok(site.members(FREE_POOL)?.len() == 2))?;
     ensure!(site.members(FREE_POOL)?.contains(&host), "{:?}", site.members(FREE_POOL)?);
     ensure!(!site.is_there("lost")?, "the server is still on the host that came back");
     end(site, "dead")
@@ -93,5 +96,5 @@ fn a_dead_host(site: &Site<'_>) -> Result<()> {
 /// Deletes a lease, and waits until its hosts are back in the free pool.
 fn end(site: &Site<'_>, lease: &str) -> Result<()> {
     site.client("alice", "physics", &["reservation", "lease", "delete", lease])?;
-    until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+    until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 3))
 }

@@ -67,7 +67,7 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     those_that_came_just_before(cases, site)?;
     site.delete_all_servers()?;
     watcher::check(cases, site, "preempt", Stay::Never);
-    cases.check("the service ends as it should with the filter too", || ends_well(server));
+    cases.check("the service shuts down cleanly with the filter too", || ends_well(server));
     Ok(())
 }
 
@@ -107,7 +107,7 @@ fn closed_pool(cases: &mut Cases, site: &Site<'_>) {
         }
         Ok(())
     });
-    cases.check("they leave for a lease, which its owner uses and nobody else", || {
+    cases.check("they leave for a lease, which only its owner can use", || {
         let reservation =
             site.lease("alice", "physics", "fenced", "resource_type=physical:host,min=2,max=2")?;
         ensure!(!site.is_there("spot")? && !site.is_there("hinted")?, "preemptible servers are still there");
@@ -135,12 +135,12 @@ fn without_the_service(cases: &mut Cases, site: &Site<'_>, server: Server) -> Re
         site.refused("alice", "physics", "owner-away", &["--flavor", "small", "--hint", &hint])
     });
     let server = site.launch.start()?;
-    cases.check("when it is back the owner starts servers again, and the lease ends as any other", || {
+    cases.check("after its restart the owner starts servers again, and the lease ends normally", || {
         sleep(Duration::from_secs(PAUSE + 1));
         let hint = format!("reservation={}", site.until_active("fenced")?);
         site.boot("alice", "physics", "owner-2", &["--flavor", "small", "--hint", &hint])?;
         site.client("alice", "physics", &["reservation", "lease", "delete", "fenced"])?;
-        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 2))?;
+        until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 2))?;
         ensure!(
             !site.is_there("owner-1")? && !site.is_there("owner-2")?,
             "servers of the lease are still there"
@@ -164,7 +164,7 @@ fn listed_projects(cases: &mut Cases, site: &Site<'_>) {
         site.lease("alice", "physics", "both", "resource_type=physical:host,min=2,max=2")?;
         ensure!(!site.is_there("listed")?, "the preemptible server is still there");
         site.client("alice", "physics", &["reservation", "lease", "delete", "both"])?;
-        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 2))?;
+        until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 2))?;
         site.client("bob", "chemistry", &["server", "delete", "--wait", "opted-out"]).map(drop)
     });
 }
@@ -183,11 +183,11 @@ fn open_pool(cases: &mut Cases, site: &Site<'_>) {
         }
         let hosts = FOREIGN[..5].iter().map(|name| site.host_of(name)).collect::<Result<Vec<_>>>()?;
         for host in ["host1", "host2", "host3"] {
-            ensure!(hosts.iter().any(|used| used == host), "nobody is on {host}: {hosts:?}");
+            ensure!(hosts.iter().any(|used| used == host), "no server is on {host}: {hosts:?}");
         }
         Ok(())
     });
-    cases.check("a best-effort lease has servers of others moved out of its way while they run", || {
+    cases.check("a best-effort lease moves running servers of other projects away", || {
         hunt(site, "hunted", "10m")?;
         let reservation = site.until_active("hunted")?;
         let host = site.members(&reservation)?.pop().context("the lease has no host")?;
@@ -200,7 +200,7 @@ fn open_pool(cases: &mut Cases, site: &Site<'_>) {
         site.boot("bob", "chemistry", "regular-6", &["--flavor", "small"])?;
         ensure!(site.host_of("regular-6")? != host, "a foreign server runs in the lease");
         site.client("alice", "physics", &["reservation", "lease", "delete", "hunted"])?;
-        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+        until("the host did not return", || Ok(site.members(FREE_POOL)?.len() == 3))?;
         ensure!(!site.is_there("hunter")?, "the owner's server is still there");
         ensure!(FOREIGN[..6].iter().all(|name| site.host_of(name).is_ok()), "a foreign server is gone");
         Ok(())
@@ -227,7 +227,7 @@ fn places_of(site: &Site<'_>, names: &[&str], status: &str) -> Result<Vec<String
 /// Paused servers of bob's are on all hosts.
 fn those_that_are_paused(cases: &mut Cases, site: &Site<'_>) {
     let bob = |word: &str| site.client("bob", "chemistry", &[&["server", word], &FOREIGN[..6]].concat());
-    cases.check("servers of others that are paused are moved out of a lease's way, and stay so", || {
+    cases.check("a lease moves paused servers of other projects away, and they stay paused", || {
         bob("pause")?;
         until("servers are not paused", || Ok(places_of(site, &FOREIGN[..6], "PAUSED").is_ok()))?;
         hunt(site, "still", "10m")?;
@@ -236,18 +236,18 @@ fn those_that_are_paused(cases: &mut Cases, site: &Site<'_>) {
         ensure!(held.len() == 1 && !places.contains(&held[0]), "{held:?} {places:?}");
         bob("unpause")?;
         site.client("alice", "physics", &["reservation", "lease", "delete", "still"])?;
-        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+        until("the host did not return", || Ok(site.members(FREE_POOL)?.len() == 3))
     });
 }
 
 /// The migration time is one second, and every live migration takes longer.
 fn those_that_take_too_long(cases: &mut Cases, site: &Site<'_>) {
     cases.check(
-        "live migrations that take too long are aborted, and nothing is left when a lease gives up",
+        "live migrations that take too long are aborted, and a lease that gives up leaves no traces",
         || {
             site.client("alice", "physics", &["reservation", "lease", "delete", "quiet"])?;
-            until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
-            // Without this server, the lease could take the free host and would move none.
+            until("the host did not return", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+            // Without this server, the lease could take the free host without moving any server.
             let free = || -> Result<Option<String>> {
                 let places = places_of(site, &FOREIGN, "ACTIVE")?;
                 Ok(["host1", "host2", "host3"]
@@ -312,7 +312,7 @@ fn those_that_came_just_before(cases: &mut Cases, site: &Site<'_>) -> Result<()>
             until("a server was shut down needlessly", || Ok(site.host_of("spare").is_ok()))?;
         }
         site.client("alice", "physics", &["reservation", "lease", "delete", "prompt"])?;
-        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+        until("the host did not return", || Ok(site.members(FREE_POOL)?.len() == 3))
     });
     cases.check("a server that was asked to leave for a lease that is deleted runs again", || {
         site.boot("bob", "chemistry", "vain", &["--flavor", "small", "--hint", "preemptible=true"])?;
@@ -328,7 +328,7 @@ fn those_that_came_just_before(cases: &mut Cases, site: &Site<'_>) -> Result<()>
 /// Shut-off servers of bob's are on all hosts, and a lease needs one of the hosts.
 fn those_that_do_not_run(cases: &mut Cases, site: &Site<'_>) {
     let bob = |words: &[&str]| site.client("bob", "chemistry", &[words, &FOREIGN[..]].concat());
-    cases.check("servers of others that are shut off are moved out of a lease's way, and stay so", || {
+    cases.check("a lease moves shut-off servers of other projects away, and they stay shut off", || {
         site.boot("bob", "chemistry", FOREIGN[6], &["--flavor", "small"])?;
         let hosts = FOREIGN.iter().map(|name| site.host_of(name)).collect::<Result<BTreeSet<_>>>()?;
         ensure!(hosts.len() == 3, "a host is empty: {hosts:?}");

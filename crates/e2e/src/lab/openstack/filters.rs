@@ -72,17 +72,17 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>, people: &People) -> Result<()
     cases.check("IsolatedHostsFilter goes by the settings", || {
         passes(site, "IsolatedHostsFilter", &[], ALL - 1)
     });
-    cases.check("the service ends as it should with isolated hosts", || ends_well(isolating));
+    cases.check("the service shuts down cleanly with isolated hosts", || ends_well(isolating));
     let server = site.launch.start()?;
     set_trait(site, "host1", TRAIT, true)?;
     site.doctor(&["--repair"])?;
     for Fact { filter, capability, words, pass } in FACTS {
         let what = [capability.unwrap_or_default(), words[1]].join(" ");
-        cases.check(&format!("{filter} goes by what the guide says: {}", what.trim()), || {
+        cases.check(&format!("{filter} passes the hosts that the guide documents: {}", what.trim()), || {
             with_capability(site, capability, || passes(site, filter, &words, pass))
         });
     }
-    cases.check("HomogeneousHostsFilter goes by what hypervisors say of themselves", || {
+    cases.check("HomogeneousHostsFilter uses the hypervisors' own reports", || {
         // The lab's hypervisors are identical.
         passes(site, "HomogeneousHostsFilter", &["--alike"], ALL)
     });
@@ -90,7 +90,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>, people: &People) -> Result<()
         let theirs = format!("filter_tenant_id={}", people.chemistry);
         with_capability(site, Some(&theirs), || passes(site, "AggregateMultiTenancyIsolation", &[], ALL - 1))
     });
-    cases.check("hints hold, but for one that is about servers that others start", || {
+    cases.check("hints work, except for hints about servers of other projects", || {
         asked(site, 1, &["--hint", "query=[\"==\", \"$hypervisor_type\", \"fake\"]"])?;
         let refused =
             asked(site, 1, &["--hint", "group=anti-affinity"]).err().context("it is not refused")?;
@@ -103,10 +103,10 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>, people: &People) -> Result<()
         let noticed = until("it is not noticed", || Ok(passes(site, "ComputeFilter", &[], ALL - 1).is_ok()));
         service("--enable")?;
         noticed?;
-        until("it does not come back", || Ok(asked(site, ALL, &[]).is_ok()))
+        until("the host did not return", || Ok(asked(site, ALL, &[]).is_ok()))
     });
     set_trait(site, "host1", TRAIT, false)?;
-    cases.check("the service ends as it should after all filters", || ends_well(server));
+    cases.check("the service shuts down cleanly after all filters", || ends_well(server));
     Ok(())
 }
 

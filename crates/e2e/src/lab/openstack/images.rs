@@ -34,7 +34,7 @@ pub fn of_servers(cases: &mut Cases, site: &Site<'_>, people: &People) {
         made.sort_unstable();
         ensure!(made == ["reserved_first", "reserved_second"], "{made:?}");
         until("the lease is not over", || Ok(site.alices("shot")?["status"] == "TERMINATED"))?;
-        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+        until("the host did not return", || Ok(site.members(FREE_POOL)?.len() == 3))?;
         ensure!(!site.is_there("first")? && !site.is_there("second")?, "a server is still there");
         for name in made {
             belongs_to(site, &name, people)?;
@@ -44,7 +44,7 @@ pub fn of_servers(cases: &mut Cases, site: &Site<'_>, people: &People) {
     cases.check("images that Blazar's clients ask for are made ahead of the end", || {
         let wanted = "resource_type=physical:host,min=1,max=1,before_end=snapshot";
         let hint = format!("reservation={}", site.lease("alice", "physics", "early", wanted)?);
-        // Boots from an image that was made this way, whose properties Nova copies to the new one.
+        // Boots from such an image. Nova copies its properties to the new image.
         let words = ["server", "create", "--image", "reserved_first", "--nic", "none", "--wait", "third"];
         site.client("alice", "physics", &[&words[..], &["--flavor", "small", "--hint", &hint]].concat())?;
         site.end_soon("early")?;

@@ -67,7 +67,7 @@ pub fn on_nova(
         lab.tell("images");
         images::of_servers(cases, &site, people);
     }
-    cases.check("the service on Nova ends as it should", || site::ends_well(server));
+    cases.check("the service on Nova shuts down cleanly", || site::ends_well(server));
     let scenarios = |cases: &mut Cases, site: &Site<'_>, fence: &str| -> Result<()> {
         if lab.wants(SCENARIO) {
             let launch = site::launch(lab, ours, &directory, people, &filter::tokens(&directory)?)?;
@@ -154,7 +154,7 @@ fn clients_of_openstack(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     for host in hosts {
         site.admin_client(&["reservation", "host", "create", host])?;
     }
-    cases.check("the service ends as it should with Heat and the dashboard too", || site::ends_well(server));
+    cases.check("the service shuts down cleanly with Heat and the dashboard too", || site::ends_well(server));
     Ok(())
 }
 
@@ -185,19 +185,22 @@ fn with_blazar_filter(
     if let Some(reservation) = mine {
         let hint = format!("reservation={reservation}");
         let words = ["--flavor", "small", "--hint", hint.as_str()];
-        cases.check("the owner's server runs there, somebody else's with the same hint does not", || {
-            site.boot("alice", "physics", "guest", &words)?;
-            site.refused("bob", "chemistry", "foreign", &words)
-        });
+        cases.check(
+            "the owner's server runs there, another project's server with the same hint does not",
+            || {
+                site.boot("alice", "physics", "guest", &words)?;
+                site.refused("bob", "chemistry", "foreign", &words)
+            },
+        );
         let killed = cases.check("it ends although the service is killed in the middle", || {
             let mut deleting = site.command("alice", "physics", &["reservation", "lease", "delete", "mine"]);
             let mut deleting = deleting.spawn().context("cannot run the client")?;
-            until("nothing is taken back", || Ok(site.closed()? > 0))?;
+            until("no host was taken back", || Ok(site.closed()? > 0))?;
             let ended = server.kill();
             deleting.wait()?;
             ended?;
             let started = site.launch.start()?;
-            until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+            until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 3))?;
             until("services stay disabled", || Ok(site.closed()? == 0))?;
             // The aggregate is deleted last, once the hosts are back.
             until("the aggregate stays", || Ok(site.aggregate(&reservation)?.is_none()))?;
@@ -217,7 +220,7 @@ fn with_blazar_filter(
         lab.up()?;
         site.until_active("late")?;
         site.client("alice", "physics", &["reservation", "lease", "delete", "late"])?;
-        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+        until("the host did not return", || Ok(site.members(FREE_POOL)?.len() == 3))
     });
     hosts_that_leave_the_free_pool(cases, site);
     cases.check("a lease of instances has a flavor that starts as many servers as were leased", || {
@@ -251,9 +254,9 @@ fn hosts_that_leave_the_free_pool(cases: &mut Cases, site: &Site<'_>) {
         until("the host stays out", is_in)?;
         site.lease("alice", "physics", "whole", "resource_type=physical:host,min=3,max=3")?;
         site.client("alice", "physics", &["reservation", "lease", "delete", "whole"])?;
-        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+        until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 3))
     });
-    cases.check("one that is disabled at Nova stays out until it is enabled", || {
+    cases.check("a host that is disabled in Nova stays out until it is enabled", || {
         let service = |word| site.admin_client(&["compute", "service", "set", word, "host2", "nova-compute"]);
         service("--disable")?;
         take_out()?;
@@ -267,47 +270,33 @@ fn hosts_that_leave_the_free_pool(cases: &mut Cases, site: &Site<'_>) {
 
 /// Responses name a reservation's aggregates, flavors and server groups.
 fn what_nova_has_for_reservations(cases: &mut Cases, site: &Site<'_>) {
-    cases.check(
-        "the answer to a request for instances names what Nova has for them, for its owner to use",
-        || {
-            let wanted =
-                "resource_type=virtual:instance,vcpus=1,memory_mb=512,disk_gb=1,amount=2,affinity=False";
-            let answer = site.answer_to("spread", wanted)?;
-            let text = |field: &str| answer[field].as_str().with_context(|| format!("no {field}: {answer}"));
-            let (flavor, group) = (text("flavor_id")?, text("server_group_id")?);
-            let aggregate = site.aggregate(flavor)?.context("no aggregate")?;
-            ensure!(aggregate["id"] == answer["aggregate_id"], "{aggregate} {answer}");
-            site.until_active("spread")?;
-            let mut hosts = Vec::new();
-            for name in ["spread-1", "spread-2"] {
-                site.boot("alice", "physics", name, &["--flavor", flavor])?;
-                let words = [
-                    "server",
-                    "list",
-                    "--all-projects",
-                    "--long",
-                    "--name",
-                    name,
-                    "-f",
-                    "value",
-                    "-c",
-                    "Host",
-                ];
-                hosts.push(site.admin_client(&words)?);
-            }
-            ensure!(hosts[0] != hosts[1], "{hosts:?}");
-            let made = site.nova(&format!("os-server-groups/{group}"))?;
-            ensure!(made["server_group"]["policies"] == json!(["anti-affinity"]), "{made}");
-            site.client("alice", "physics", &["reservation", "lease", "delete", "spread"])?;
-            until("the aggregate stays", || Ok(site.aggregate(flavor)?.is_none()))?;
-            let left = site.nova(&format!("os-server-groups/{group}"))?;
-            ensure!(left["itemNotFound"].is_object(), "{left}");
-            let left = site.nova(&format!("flavors/{flavor}"))?;
-            ensure!(left["itemNotFound"].is_object(), "{left}");
-            Ok(())
-        },
-    );
-    cases.check("a flavor of Nova's can be leased, and one that is not there cannot", || {
+    cases.check("the answer to a request for instances names Nova's flavor and group for its owner", || {
+        let wanted = "resource_type=virtual:instance,vcpus=1,memory_mb=512,disk_gb=1,amount=2,affinity=False";
+        let answer = site.answer_to("spread", wanted)?;
+        let text = |field: &str| answer[field].as_str().with_context(|| format!("no {field}: {answer}"));
+        let (flavor, group) = (text("flavor_id")?, text("server_group_id")?);
+        let aggregate = site.aggregate(flavor)?.context("no aggregate")?;
+        ensure!(aggregate["id"] == answer["aggregate_id"], "{aggregate} {answer}");
+        site.until_active("spread")?;
+        let mut hosts = Vec::new();
+        for name in ["spread-1", "spread-2"] {
+            site.boot("alice", "physics", name, &["--flavor", flavor])?;
+            let words =
+                ["server", "list", "--all-projects", "--long", "--name", name, "-f", "value", "-c", "Host"];
+            hosts.push(site.admin_client(&words)?);
+        }
+        ensure!(hosts[0] != hosts[1], "{hosts:?}");
+        let made = site.nova(&format!("os-server-groups/{group}"))?;
+        ensure!(made["server_group"]["policies"] == json!(["anti-affinity"]), "{made}");
+        site.client("alice", "physics", &["reservation", "lease", "delete", "spread"])?;
+        until("the aggregate stays", || Ok(site.aggregate(flavor)?.is_none()))?;
+        let left = site.nova(&format!("os-server-groups/{group}"))?;
+        ensure!(left["itemNotFound"].is_object(), "{left}");
+        let left = site.nova(&format!("flavors/{flavor}"))?;
+        ensure!(left["itemNotFound"].is_object(), "{left}");
+        Ok(())
+    });
+    cases.check("a flavor of Nova can be leased, but not an unknown flavor", || {
         let answer = site.answer_to("small", "resource_type=flavor:instance,flavor_id=small,amount=1")?;
         let flavor = answer["flavor_id"].as_str().with_context(|| answer.to_string())?;
         let made = site.nova(&format!("flavors/{flavor}"))?;

@@ -43,13 +43,13 @@ pub fn of_every_kind(cases: &mut Cases, cloud: &Cloud, server: &Server, people: 
         expect(&answer, status, said).map(|()| answer)
     };
     let of_lab = json!({"project": {"name": "astronomy", "domain": {"name": "lab"}}});
-    cases.check("a member, a reader and a member of another domain come in", || {
+    cases.check("a member, a reader and a member of another domain can log in", || {
         listed(cloud.token("alice", "physics"), 200, "")?;
         listed(cloud.token("rita", "physics"), 200, "")?;
         let lars = cloud.log_in(&password_in("lab", "lars", OF_ALL), Some(&of_lab));
         listed(lars.map(|(token, _)| token), 200, "")
     });
-    cases.check("a lease belongs to the identifiers that Keystone has, and to nobody else", || {
+    cases.check("a lease belongs to the user and project identifiers in Keystone", || {
         let admin = cloud.log_in(&administrator(), Some(&of_project("admin")))?.0;
         let (hosts, leases) =
             (format!("{}/v1/os-hosts", server.url()), format!("{}/v1/leases", server.url()));
@@ -88,7 +88,7 @@ pub fn of_every_kind(cases: &mut Cases, cloud: &Cloud, server: &Server, people: 
         }
         Ok(())
     });
-    cases.check("who has no token or a wrong one is told where to get one", || {
+    cases.check("a request without a valid token is answered with Keystone's address", || {
         for token in ["", "nonsense"] {
             let answer = leases(cloud, server, token)?;
             expect(&answer, 401, "requires authentication")?;
@@ -103,7 +103,7 @@ pub fn of_every_kind(cases: &mut Cases, cloud: &Cloud, server: &Server, people: 
         sleep(AFTER_CACHE);
         listed(Ok(token), 401, "")
     });
-    cases.check("an application credential is good for what its access rules allow", || {
+    cases.check("an application credential is limited by its access rules", || {
         let alice = cloud.token("alice", "physics")?;
         let credential =
             |rules: Option<&Value>| cloud.by_application_credential(&alice, &people.alice, rules);
@@ -159,13 +159,13 @@ pub fn by_stock_clients(cases: &mut Cases, lab: &Lab, ours: &Executable, server:
             _ => Ok(()),
         }
     });
-    cases.check("allot's own client comes in with the same variables", || {
+    cases.check("allot's own client can log in with the same variables", || {
         let mut command = lab.client(ours.path(), "alice", OF_ALL, "physics");
         let listed = output_of(command.args(["lease", "list"]))?;
         ensure!(listed.contains("by hand"), "{listed}");
         Ok(())
     });
-    cases.check("and with those of an application credential", || {
+    cases.check("and with variables of an application credential", || {
         let mut make = lab.client(&lab.program("openstack"), "alice", OF_ALL, "physics");
         let made = output_of(make.args(["application", "credential", "create", "-f", "json", "for-allot"]))?;
         let made: Value = serde_json::from_str(&made)?;
@@ -182,7 +182,7 @@ pub fn by_stock_clients(cases: &mut Cases, lab: &Lab, ours: &Executable, server:
         ensure!(listed.contains("by hand"), "{listed}");
         Ok(())
     });
-    cases.check("figures say what became of tokens", || {
+    cases.check("metrics count tokens by outcome", || {
         let figures = server.caller().metrics()?;
         for outcome in ["cached", "valid", "refused"] {
             let line = format!("allot_keystone_tokens_total{{outcome=\"{outcome}\"}} ");
@@ -198,24 +198,27 @@ pub fn while_keystone_is_away(cases: &mut Cases, lab: &Lab, cloud: &Cloud, serve
     let tokens =
         cloud.token("alice", "physics").and_then(|known| Ok((known, cloud.token("bob", "chemistry")?)));
     let Some((known, unknown)) = cases.check("two tokens are issued", || tokens) else { return };
-    cases.check("one of them is known, and Keystone stops", || {
+    cases.check("the first token is known, and Keystone stops", || {
         expect(&leases(cloud, server, &known)?, 200, "")?;
         lab.stop("keystone")?;
         sleep(AFTER_CACHE);
         Ok(())
     });
-    cases.check("the one that is known goes on, the other and a wrong one are to come again", || {
-        for _ in 0..5 {
-            expect(&leases(cloud, server, &known)?, 200, "")?;
-            for other in [unknown.as_str(), "nonsense"] {
-                let answer = leases(cloud, server, other)?;
-                expect(&answer, 503, "Keystone cannot be asked")?;
-                ensure!(answer.retry_after == "5", "Retry-After: {}", answer.retry_after);
+    cases.check(
+        "the known token is accepted, and unknown and invalid tokens must be sent again later",
+        || {
+            for _ in 0..5 {
+                expect(&leases(cloud, server, &known)?, 200, "")?;
+                for other in [unknown.as_str(), "nonsense"] {
+                    let answer = leases(cloud, server, other)?;
+                    expect(&answer, 503, "Keystone cannot be asked")?;
+                    ensure!(answer.retry_after == "5", "Retry-After: {}", answer.retry_after);
+                }
             }
-        }
-        Ok(())
-    });
-    cases.check("Keystone comes back, and all are as they were", || {
+            Ok(())
+        },
+    );
+    cases.check("Keystone restarts, and all tokens are accepted or rejected as before", || {
         lab.up()?;
         let since = Instant::now();
         while leases(cloud, server, &unknown)?.status != 200 {

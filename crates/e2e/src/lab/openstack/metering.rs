@@ -49,7 +49,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>, directory: &Path) -> Result<(
             ensure!(is_right && samples[0]["project_id"] == owner.as_str(), "{samples:?}");
         }
         site.end_soon("metered")?;
-        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+        until("the host did not return", || Ok(site.members(FREE_POOL)?.len() == 3))?;
         let of_end = [("lease.end", &lease), ("lease.instance.end", &guest)];
         agent.until_written(&of_end)?;
         for (meter, resource) in of_start.into_iter().chain(of_end) {
@@ -67,7 +67,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>, directory: &Path) -> Result<(
         Ok(())
     });
     drop(agent);
-    cases.check("the service ends as it should with Ceilometer too", || ends_well(server));
+    cases.check("the service shuts down cleanly with Ceilometer too", || ends_well(server));
     Ok(())
 }
 

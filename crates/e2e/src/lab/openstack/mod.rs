@@ -2,7 +2,7 @@
 //! catalog's reservation service.
 //!
 //! Every kind of login is tried by hand and with the stock clients, with Keystone up and down. Then the
-//! service drives the cloud's Nova, whose compute hosts use a fake driver:
+//! service drives the cloud's Nova, with compute hosts that use a fake driver:
 //!
 //! - The driver's own tests run.
 //! - The stock clients make and use leases while services of the cloud and ours fail. This is done with each
@@ -18,7 +18,7 @@
 //! `--only` runs some of these parts, separated by commas. With `--import`, a real Blazar makes fifty leases
 //! on six compute hosts, and `allot import blazar` takes them over. With `--tempest`, Blazar's own acceptance
 //! tests run instead, on a cloud with one compute host. With `--compare`, Blazar and this service have three
-//! hosts each of one cloud, and the time that the same requests take is printed.
+//! hosts each in the same cloud, and the time that the same requests take is printed.
 //!
 //! The scripts that bring up the cloud belong to the reference material. Packages and empty databases stay in
 //! `target/lab/openstack` for the next run; everything else is deleted at the end.
@@ -253,7 +253,7 @@ impl Lab {
         logins::of_every_kind(cases, cloud, &server, people);
         self.tell("stock clients");
         logins::by_stock_clients(cases, self, ours, &server);
-        self.tell("Keystone goes away and comes back");
+        self.tell("Keystone stops and restarts");
         logins::while_keystone_is_away(cases, self, cloud, &server);
         cases.check("no token and no password is in the log or the database", || {
             let log = fs::read(directory.join("serve.log"))?;
@@ -267,7 +267,7 @@ impl Lab {
             }
             Ok(())
         });
-        cases.check("the service ends as it should", || site::ends_well(server));
+        cases.check("the service shuts down cleanly", || site::ends_well(server));
         Ok(())
     }
 

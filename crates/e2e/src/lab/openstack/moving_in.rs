@@ -37,7 +37,7 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
         return Ok(());
     };
     lab.tell("reading and comparing");
-    cases.check("what Blazar has is read, and the cloud is as Blazar has it", || {
+    cases.check("Blazar's records are read, and the cloud agrees with them", || {
         let said = import.allot(&["--read"])?;
         ensure!(
             said.contains(&format!("{HOSTS} hosts, {LEASES} leases")) && said.contains("3 addresses"),
@@ -47,7 +47,7 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
         ensure!(said.contains("No changes were made. Stop blazar-manager"), "{said}");
         Ok(())
     });
-    cases.check("nothing is taken over while Blazar's manager runs", || {
+    cases.check("the import is refused while Blazar's manager runs", || {
         import.refused(&["--take-over"], "still responds")?;
         import.is_as(&before)
     });
@@ -71,13 +71,13 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
     });
     lab.tell("allot serve");
     let server = place.launch.start()?;
-    cases.check("all leases are there as they were", || {
+    cases.check("all leases exist unchanged", || {
         let leases = import.leases()?;
         let theirs: BTreeMap<_, _> = before.leases.iter().collect();
         ensure!(leases.iter().collect::<BTreeMap<_, _>>() == theirs, "{leases:#?}");
         until("the doctor finds differences", || Ok(import.doctor()?.contains("agree")))
     });
-    cases.check("servers run on untouched, and owners start more of them", || {
+    cases.check("servers keep running, and owners start more servers", || {
         let now = import.sight()?;
         ensure!(now.servers == before.servers && now.addresses == before.addresses, "{now:#?} {before:#?}");
         place.boot("alice", "physics", "another", &["--flavor", &before.room])?;
@@ -95,13 +95,13 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
         place.boot("alice", "physics", "late", &["--flavor", "small", "--hint", &hint])?;
         place.refused("alice", "physics", "gone", &["--flavor", "small"])
     });
-    cases.check("once all are deleted nothing of them is left", || {
+    cases.check("deleted leases leave no traces", || {
         for id in import.leases()?.keys() {
             let url = import.url(&format!("leases/{id}"));
             let answer = cloud.ask(&Method::DELETE, &url, &place.admin, None)?;
             ensure!([200, 202, 204, 404].contains(&answer.status), "{}: {}", answer.status, answer.body);
         }
-        until("hosts do not come back", || Ok(place.members(FREE_POOL)?.len() == HOSTS as usize))?;
+        until("hosts did not return", || Ok(place.members(FREE_POOL)?.len() == HOSTS as usize))?;
         until("aggregates stay", || Ok(import.sight()?.aggregates.len() == 1))?;
         until("addresses stay", || Ok(import.sight()?.addresses.is_empty()))?;
         ensure!(place.closed()? == 0, "compute services are disabled");
@@ -109,7 +109,7 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, cloud: &Cloud, peopl
         ensure!(!flavors.to_string().contains("reservation:"), "{flavors}");
         Ok(())
     });
-    cases.check("the service ends as it should", || site::ends_well(server));
+    cases.check("the service shuts down cleanly", || site::ends_well(server));
     Ok(())
 }
 
@@ -253,8 +253,8 @@ impl<'a> Import<'a> {
         let spread = [room(json!(true)), room(json!(false)), room(json!(true)), room(json!(false))];
         for number in 0..LEASES - 7 {
             let start = long * (2 + i64::try_from(number)?);
-            // Windows don't overlap: while a lease has capacity on a host, Blazar allocates none of that host
-            // to a flavor.
+            // Windows don't overlap, because Blazar doesn't allocate a host to a flavor while a lease has
+            // capacity on it.
             lease(
                 &format!("later{number}"),
                 Some(start),

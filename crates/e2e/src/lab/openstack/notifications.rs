@@ -27,10 +27,10 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>, directory: &Path) -> Result<(
         let before = changes();
         for (word, count) in [("--disable", before + 1), ("--enable", before + 2)] {
             site.admin_client(&["compute", "service", "set", word, "host3", "nova-compute"])?;
-            until("nothing is seen", || Ok(changes() == count))?;
+            until("no change was counted", || Ok(changes() == count))?;
         }
         Ok(())
     });
-    cases.check("the service ends as it should with notifications too", || ends_well(server));
+    cases.check("the service shuts down cleanly with notifications too", || ends_well(server));
     Ok(())
 }

@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::site::{FREE_POOL, Site, ends_well, until};
 use crate::leasing::date::Minute;
 
-/// Reason of a disabled compute service whose host is off or about to be.
+/// Reason for disabling the compute service of a host that is off or about to be switched off.
 const SAVING: &str = "allot: saving power";
 
 /// Minutes until the start of the lease for which all hosts are woken.
 const AHEAD: i64 = 3;
 
-/// Starts its own services: one that saves power, then one that no longer does.
+/// Starts its own services: first one with power saving, then one without.
 pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     let hooks = site.lab.root.join("power.toml");
     let pids = site.lab.state.join("pid");
@@ -35,14 +35,14 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         ["--limits-observe-interval", "5s"],
     ];
     let server = switched.clone().with(saving.concat()).start()?;
-    cases.check("hosts that nobody needs are switched off but for a spare one, and Nova says so", || {
+    cases.check("unused hosts are switched off except for a spare host, and disabled in Nova", || {
         until("two are not off", || Ok(off(site)? == 2))?;
         let shown = || site.allot("admin", "admin", &["energy", "hosts"]);
         until("the service takes them for on", || {
             Ok(shown()?.lines().filter(|line| line.contains(" off ")).count() == 2)
         })
     });
-    cases.check("they are on again when a lease of all of them starts, and its servers run there", || {
+    cases.check("they are on again when a lease of all hosts starts, and its servers run there", || {
         let start = Minute::now().plus(AHEAD).sent();
         let words = ["lease", "create", "all", "--hosts", "3", "--start", &start, "--for", "1h"];
         site.allot("alice", "physics", &words)?;
@@ -63,17 +63,17 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
         site.client("alice", "physics", &["reservation", "lease", "delete", "all"]).map(drop)
     });
     cases.check("they are off again when it is over", || {
-        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+        until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 3))?;
         until("two are not off", || Ok(off(site)? == 2))
     });
-    cases.check("the service ends as it should while hosts are off", || ends_well(server));
+    cases.check("the service shuts down cleanly while hosts are off", || ends_well(server));
     let server = switched.start()?;
     cases.check("a service that does not save power any more wakes them", || {
         until("some are off", || {
             Ok(site.closed()? == 0 && services(site, |_| true)? == services(site, is_up)?)
         })
     });
-    cases.check("the service ends as it should", || ends_well(server));
+    cases.check("the service shuts down cleanly", || ends_well(server));
     Ok(())
 }
 

@@ -43,7 +43,7 @@ pub fn of_placement(cases: &mut Cases, site: &Site<'_>) {
     cases.check(
         "a ratio that nova-compute overwrites is found by the doctor, repaired, and found no more",
         || {
-            // This is what nova-compute does if nova.conf sets `ram_allocation_ratio`.
+            // nova-compute does the same if nova.conf sets `ram_allocation_ratio`.
             overwrite(site, &host, 1.0)?;
             let found = site.doctor(&[])?;
             ensure!(
@@ -56,9 +56,9 @@ pub fn of_placement(cases: &mut Cases, site: &Site<'_>) {
             Ok(())
         },
     );
-    cases.check("when it is over the host has its own ratio again, and all else of its inventory", || {
+    cases.check("after the lease the host has its own ratio and its full inventory again", || {
         site.client("alice", "physics", &["reservation", "lease", "delete", "dense"])?;
-        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+        until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 3))?;
         let after = memory(site, &host)?;
         for field in ["allocation_ratio", "total", "reserved", "min_unit", "max_unit", "step_size"] {
             ensure!(before[field] == after[field], "{field}: {before} {after}");

@@ -63,14 +63,17 @@ fn give_up(site: &Site<'_>) -> Result<()> {
 }
 
 fn at_both(cases: &mut Cases, site: &Site<'_>) {
-    cases.check("preemptible servers run on all hosts that were taken on, others on none", || {
-        for name in ["spot1", "spot2", "spot3"] {
-            site.boot("bob", "chemistry", name, &["--flavor", "preempt"])?;
-        }
-        spread_over(site, ["spot1", "spot2", "spot3"])?;
-        site.refused("bob", "chemistry", "refused", &["--flavor", "small"])?;
-        site.delete_all_servers()
-    });
+    cases.check(
+        "preemptible servers run on all hosts of the service, and ordinary servers on no host",
+        || {
+            for name in ["spot1", "spot2", "spot3"] {
+                site.boot("bob", "chemistry", name, &["--flavor", "preempt"])?;
+            }
+            spread_over(site, ["spot1", "spot2", "spot3"])?;
+            site.refused("bob", "chemistry", "refused", &["--flavor", "small"])?;
+            site.delete_all_servers()
+        },
+    );
     cases.check("leases that are made at both at the same time have hosts of their own", || {
         let address = format!("http://127.0.0.1:{}", site.lab.port + SECOND);
         let words = ["lease", "create", "there", "--hosts", "1", "--for", "1h", "--url", &address];
@@ -84,7 +87,7 @@ fn at_both(cases: &mut Cases, site: &Site<'_>) {
         for name in ["here", "there"] {
             site.client("alice", "physics", &["reservation", "lease", "delete", name])?;
         }
-        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+        until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 3))
     });
 }
 
@@ -105,13 +108,13 @@ fn after_a_crash(
         Ok(reservation)
     });
     let mut one = Some(one);
-    cases.check("one ends it when the other is killed in the middle", || {
+    cases.check("one service ends it when the second is killed in the middle", || {
         let mut deleting = site.command("alice", "physics", &["reservation", "lease", "delete", "all"]);
         let mut deleting = deleting.spawn().context("cannot run the client")?;
-        until("nothing is taken back", || Ok(site.closed()? > 0))?;
+        until("no host was taken back", || Ok(site.closed()? > 0))?;
         one.take().map_or(Ok(()), Server::kill)?;
         deleting.wait()?;
-        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+        until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 3))?;
         until("services stay disabled", || Ok(site.closed()? == 0))?;
         let reservation = all.as_deref().context("no lease")?;
         until("the aggregate stays", || Ok(site.aggregate(reservation)?.is_none()))?;

@@ -61,7 +61,7 @@ pub fn with_fence(
         tempest.run("allot_tempest_plugin", SCENARIOS, &log)
     });
     cases.check(&format!("the scenarios with the fence {fence} leave nothing behind"), || {
-        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3 && site.closed()? == 0))?;
+        until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 3 && site.closed()? == 0))?;
         let left = site.nova("servers?all_tenants=1")?;
         ensure!(left["servers"].as_array().is_some_and(Vec::is_empty), "{left}");
         Ok(())
@@ -69,7 +69,7 @@ pub fn with_fence(
     if fence == TRAITS {
         site.admin_client(&["flavor", "delete", "spot"])?;
     }
-    cases.check(&format!("the service ends as it should after the scenarios with {fence}"), || {
+    cases.check(&format!("the service shuts down cleanly after the scenarios with {fence}"), || {
         ends_well(server)
     });
     Ok(())

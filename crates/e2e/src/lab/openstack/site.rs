@@ -27,7 +27,7 @@ pub const FREE_POOL: &str = "freepool";
 
 const ALICE: (&str, &str) = ("alice", "physics");
 
-/// Reservation of one host.
+/// Reservation of a single host.
 pub const HOST_LEASE: &str = "resource_type=physical:host,min=1,max=1";
 
 /// A cloud, and the launch options of a service that drives it.

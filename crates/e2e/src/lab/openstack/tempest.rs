@@ -67,8 +67,8 @@ impl<'a> Tempest<'a> {
         write(&self.file(), format!("{}\n{sections}", self.settings).as_bytes())
     }
 
-    /// Runs the tests whose names match `pattern`. Exactly `tests` of these must pass, and none can fail.
-    /// Writes Tempest's output to `log`.
+    /// Runs the tests with names that match `pattern`. Exactly `tests` of these must pass, and no test can
+    /// fail. Writes Tempest's output to `log`.
     pub fn run(&self, pattern: &str, tests: usize, log: &Path) -> Result<()> {
         let mut tempest = Command::new(self.environment.join("bin/tempest"));
         tempest.args(["run", "--config-file", "etc/tempest.conf", "--concurrency", "1", "--regex", pattern]);
@@ -122,6 +122,6 @@ pub fn run(cases: &mut Cases, lab: &Lab, ours: &Executable, people: &People) -> 
         tempest.run("blazar_tempest_plugin", TESTS, &directory.join("tempest.txt"))
     });
     drop(gateway);
-    cases.check("the service ends as it should", || site::ends_well(server));
+    cases.check("the service shuts down cleanly", || site::ends_well(server));
     Ok(())
 }

@@ -71,14 +71,14 @@ fn taken_over(cases: &mut Cases, site: &Site<'_>, people: &People, first: &str) 
 }
 
 fn of_hosts(cases: &mut Cases, site: &Site<'_>, first: &str) {
-    cases.check("a project without a lease starts nothing, whatever it asks for", || {
+    cases.check("a project without a lease cannot start any server", || {
         let (hint, zone) = (format!("reservation={first}"), format!("blazar_{first}"));
         site.refused("gina", "geology", "plain", &PLAIN)?;
         site.refused("gina", "geology", "hinted", &[&PLAIN[..], &["--hint", &hint]].concat())?;
         site.refused("gina", "geology", "zoned", &[&PLAIN[..], &["--availability-zone", &zone]].concat())?;
         site.refused("gina", "geology", "marked", &["--flavor", "preempt"])
     });
-    cases.check("an administrator who names a host is not let in either", || {
+    cases.check("an administrator that names a host is rejected too", || {
         let host = site.members(first)?.pop().context("the lease has no host")?;
         let zone = format!("blazar_{first}:{host}");
         site.refused("admin", "admin", "forced", &[&PLAIN[..], &["--availability-zone", &zone]].concat())
@@ -95,7 +95,7 @@ fn of_hosts(cases: &mut Cases, site: &Site<'_>, first: &str) {
         }
         Ok(())
     });
-    cases.check("a project whose servers are preemptible uses the free pool and nothing else", || {
+    cases.check("a project with preemptible servers uses only the free pool", || {
         let leased = site.members(first)?;
         for name in ["spot-1", "spot-2"] {
             site.boot("bob", "chemistry", name, &PLAIN)?;
@@ -117,10 +117,10 @@ fn of_hosts(cases: &mut Cases, site: &Site<'_>, first: &str) {
         ensure!(!hosts.contains(&site.host_of("mine-3")?), "it runs in another project's lease");
         site.refused("bob", "chemistry", "no-room", &PLAIN)
     });
-    cases.check("hosts come back to the free pool, and nobody else is let in", || {
+    cases.check("hosts return to the free pool, which stays closed to other projects", || {
         site.client("gina", "geology", &["reservation", "lease", "delete", "second"])?;
         site.client("alice", "physics", &["reservation", "lease", "delete", "first"])?;
-        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+        until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 3))?;
         for name in ["mine-1", "mine-2", "mine-3", "theirs"] {
             ensure!(!site.is_there(name)?, "{name} is still there");
         }
@@ -140,7 +140,7 @@ fn of_hosts(cases: &mut Cases, site: &Site<'_>, first: &str) {
         for name in ["east", "west"] {
             site.client("alice", "physics", &["reservation", "lease", "delete", name])?;
         }
-        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+        until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 3))
     });
 }
 
@@ -167,7 +167,7 @@ fn of_instances(cases: &mut Cases, site: &Site<'_>) {
 }
 
 fn what_is_left(cases: &mut Cases, site: &Site<'_>, server: Server) {
-    cases.check("nothing is left behind in Nova", || {
+    cases.check("no traces are left in Nova", || {
         ensure!(site.closed()? == 0, "{} compute services are disabled", site.closed()?);
         let aggregates = site.nova("os-aggregates")?;
         let names = aggregates["aggregates"].as_array().context("no aggregates")?;
@@ -180,5 +180,5 @@ fn what_is_left(cases: &mut Cases, site: &Site<'_>, server: Server) {
         ensure!(!flavors.iter().any(|flavor| reserved(&flavor)), "{}", json!(flavors));
         Ok(())
     });
-    cases.check("the service ends as it should with isolation of tenants", || ends_well(server));
+    cases.check("the service shuts down cleanly with isolation of tenants", || ends_well(server));
 }

@@ -53,8 +53,8 @@ pub fn on_nova(cases: &mut Cases, site: &mut Site<'_>) -> Result<()> {
     site.launch = site.launch.clone().with(["--preemptible-marks", "flavor,image,volume"]);
     let server = site.launch.start()?;
     by_image(cases, site);
-    cases.check("nothing is left behind in Nova and Placement", || what_is_left(site));
-    cases.check("the service ends as it should with traits", || ends_well(server));
+    cases.check("no traces are left in Nova and Placement", || what_is_left(site));
+    cases.check("the service shuts down cleanly with traits", || ends_well(server));
     Ok(())
 }
 
@@ -76,14 +76,14 @@ fn of_hosts(cases: &mut Cases, site: &Site<'_>) {
     });
     let Some(reservation) = leased else { return };
     let small = format!("{reservation}.small");
-    cases.check("the owner starts servers in the lease with them, and nobody else can", || {
+    cases.check("only the owner can start servers in the lease with them", || {
         let hosts = site.members(&reservation)?;
         for name in ["mine-1", "mine-2"] {
             site.boot("alice", "physics", name, &["--flavor", &small])?;
             ensure!(hosts.contains(&site.host_of(name)?), "{name} runs on {}", site.host_of(name)?);
         }
         let unknown = site.boot("bob", "chemistry", "theirs", &["--flavor", &small]);
-        ensure!(unknown.is_err() && !site.is_there("theirs")?, "somebody else can use the flavor");
+        ensure!(unknown.is_err() && !site.is_there("theirs")?, "another project can use the flavor");
         let zone = format!("blazar_{reservation}");
         site.refused("bob", "chemistry", "zoned", &[&PLAIN[..], &["--availability-zone", &zone]].concat())?;
         site.refused("alice", "physics", "plain", &PLAIN)?;
@@ -95,11 +95,11 @@ fn of_hosts(cases: &mut Cases, site: &Site<'_>) {
         let second = site.lease("alice", "physics", "second", HOST_LEASE)?;
         ensure!(!site.is_there("spot")? && !site.is_there("spot-2")?, "preemptible servers are still there");
         site.boot("alice", "physics", "second-1", &["--flavor", &format!("{second}.small")])?;
-        ensure!(site.members(&second)? == [site.host_of("second-1")?], "it runs in the other lease");
+        ensure!(site.members(&second)? == [site.host_of("second-1")?], "it runs in the second lease");
         site.refused("bob", "chemistry", "no-room", &["--flavor", "preempt"])?;
         site.client("alice", "physics", &["reservation", "lease", "delete", "second"])?;
         site.client("alice", "physics", &["reservation", "lease", "delete", "first"])?;
-        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+        until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 3))?;
         for name in ["mine-1", "mine-2", "second-1"] {
             ensure!(!site.is_there(name)?, "{name} is still there");
         }
@@ -128,7 +128,7 @@ fn of_instances(cases: &mut Cases, site: &Site<'_>) {
     );
 }
 
-/// Servers whose image marks them as preemptible.
+/// Servers that are preemptible because of their image.
 fn by_image(cases: &mut Cases, site: &Site<'_>) {
     cases.check(
         "servers run in the free pool if their image requires its trait, and leave for a lease",
@@ -139,7 +139,7 @@ fn by_image(cases: &mut Cases, site: &Site<'_>) {
             site.lease("alice", "physics", "all", "resource_type=physical:host,min=3,max=3")?;
             ensure!(!site.is_there("by-image")?, "the preemptible server is still there");
             site.client("alice", "physics", &["reservation", "lease", "delete", "all"])?;
-            until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() == 3))?;
+            until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() == 3))?;
             site.admin_client(&["image", "unset", "--property", FREE, "fake"])?;
             site.refused("bob", "chemistry", "unmarked", &PLAIN)
         },

@@ -37,7 +37,7 @@ pub fn on_nova(cases: &mut Cases, site: &Site<'_>) -> Result<()> {
     let metadata = Metadata::start(site.lab)?;
     read_by_servers(cases, site, &metadata);
     drop(metadata);
-    cases.check("the service ends as it should with vendordata too", || ends_well(server));
+    cases.check("the service shuts down cleanly with vendordata too", || ends_well(server));
     Ok(())
 }
 
@@ -60,7 +60,7 @@ fn read_by_servers(cases: &mut Cases, site: &Site<'_>, metadata: &Metadata<'_>) 
         ensure!(read["lease"]["reservation_id"] == reservation.as_str(), "{read}");
         ensure!(read["preemptible"] == false && read["gone_date"].is_null(), "{read}");
         site.client("alice", "physics", &["reservation", "lease", "delete", "told"])?;
-        until("the host does not come back", || Ok(site.members(FREE_POOL)?.len() == 3))
+        until("the host did not return", || Ok(site.members(FREE_POOL)?.len() == 3))
     });
     cases.check("a server on no host of the service reads nothing", || {
         site.allot("admin", "admin", &["host", "delete", "host3"])?;

@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Duration of the lease, counted from its status ACTIVE.
 const LASTS: Duration = Duration::from_secs(20);
 
-/// Maximum time of a foreign server on a leased host, for fences whose changes reach schedulers with a delay.
+/// Maximum time of a foreign server on a leased host, for fences that reach schedulers with a delay.
 pub const STAYS: Duration = Duration::from_secs(30);
 
 /// Number of servers that `bob` keeps at a time.
@@ -38,11 +38,11 @@ pub enum Stay {
 pub fn check(cases: &mut Cases, site: &Site<'_>, flavor: &str, stay: Stay) {
     let sentence = match stay {
         Stay::Never => {
-            "servers that others start all the time are never seen on the host of a lease".to_owned()
+            "servers that another project keeps starting are never seen on the host of a lease".to_owned()
         }
         Stay::AtMost(time) => {
             format!(
-                "servers that others start all the time stay no {} s on a host of a lease",
+                "servers that another project keeps starting stay less than {} s on a host of a lease",
                 time.as_secs()
             )
         }
@@ -89,11 +89,11 @@ fn watched(site: &Site<'_>, flavor: &str) -> Result<Seen> {
         site.lease("alice", "physics", "watched", "resource_type=physical:host,min=2,max=2")?;
         sleep(LASTS);
         site.client("alice", "physics", &["reservation", "lease", "delete", "watched"])?;
-        until("hosts do not come back", || Ok(site.members(FREE_POOL)?.len() >= 2 && site.closed()? == 0))
+        until("hosts did not return", || Ok(site.members(FREE_POOL)?.len() >= 2 && site.closed()? == 0))
     };
     let leased = leased();
     stop.store(true, Ordering::Relaxed);
-    let asked = starter.join().map_err(|_| anyhow::anyhow!("nobody starts servers any more"))??;
+    let asked = starter.join().map_err(|_| anyhow::anyhow!("no servers are started anymore"))??;
     let mut seen = watcher.join().map_err(|_| anyhow::anyhow!("the watcher has ended"))??;
     site.delete_servers_of(&site.cloud.token("bob", "chemistry")?)?;
     leased?;

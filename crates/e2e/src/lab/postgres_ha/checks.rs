@@ -75,7 +75,7 @@ pub fn of_clients(cases: &mut Cases, faults: &[Fault], outages: &[Span], journal
         for (fault, outage) in faults.iter().zip(outages) {
             let due = journal.begun.iter().filter(|begun| begun.waited_in(*outage)).count();
             let planned = fault.kind == Kind::SwitchOver;
-            ensure!(planned || due > 0, "none was when {}", fault.kind);
+            ensure!(planned || due > 0, "no lease was due during {}", fault.kind);
         }
         Ok(())
     });
@@ -102,13 +102,13 @@ pub fn of_machines(cases: &mut Cases, hooks: &Hooks) {
 /// Checks the state after all clients have ended their leases.
 pub fn of_what_is_left(cases: &mut Cases, services: &[&Caller]) {
     for caller in services {
-        cases.check("every service shows that all leases are deleted, so none was made twice", || {
+        cases.check("every service shows that all leases are deleted, so no lease was created twice", || {
             let left = caller.leases()?;
             ensure!(left.is_empty(), "{} are left: {}", left.len(), left[0]);
             no_overlap(caller)
         });
     }
-    cases.check("no host is stranded: all of them can be leased at once", || {
+    cases.check("no host is stranded: all can be leased at the same time", || {
         let caller = services.first().context("no service runs")?;
         let end = Minute::now().plus(30);
         let made = caller.post("/v1/leases", &of_hosts("now", HOSTS, &end.sent()))?.expect(201)?;

@@ -68,7 +68,7 @@ pub fn happen(kind: Kind, cluster: &mut Cluster, load: &Load) -> Result<Fault> {
     };
     cluster.until_whole()?;
     let primary = cluster.leader()?;
-    ensure!(primary == to, "{to} took over from {from}, and then {primary} from {to}: commits may be lost");
+    ensure!(primary == to, "{to} took over from {from}, and then {primary} from {to}: commits can be lost");
     sleep(REST);
     Ok(Fault { kind, from, to, window: Span { from: at, to: Millis::now() }, acknowledged_alone })
 }

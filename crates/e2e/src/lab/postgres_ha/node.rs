@@ -117,7 +117,7 @@ impl Node {
             sleep(Duration::from_millis(20));
         }
         for mut child in self.running.drain(..) {
-            child.wait().context("what was killed does not end")?;
+            child.wait().context("the killed process does not end")?;
         }
         Ok(())
     }
@@ -170,7 +170,7 @@ impl Node {
         ]
     }
 
-    /// The settings that docs/how-to/operations.md recommends, and those that bootstrap an empty cluster.
+    /// The settings that docs/how-to/operations.md recommends, and settings to bootstrap an empty cluster.
     fn patroni_configuration(&self, etcd: &[String]) -> Result<String> {
         let Self { name, address, directory, .. } = self;
         let (directory, etcd, programs) = (directory.display(), etcd.join("','"), programs()?);

@@ -34,8 +34,8 @@ impl Begun {
     }
 }
 
-/// The longest interval without an accepted write after a fault, among those that began before the end of
-/// `window`. `None` if no write was accepted after the fault.
+/// The longest interval without an accepted write that began after a fault and before the end of `window`.
+/// `None` if no write was accepted after the fault.
 pub fn outage(writes: &[Millis], window: Span) -> Option<Span> {
     let mut writes = writes.to_vec();
     writes.sort_unstable();

@@ -24,8 +24,8 @@ pub fn directory() -> PathBuf {
 pub fn run(arguments: &[String]) -> Result<()> {
     let program = std::env::current_exe().context("this program does not know where it is")?;
     let mut command = Command::new("setpriv");
-    // If this process ends, the kernel kills `unshare`, then the sandbox's first process, and with it all
-    // others.
+    // If this process ends, the kernel kills `unshare`, then the sandbox's first process, and with it the
+    // whole sandbox.
     command.args(["--pdeathsig", "KILL", "unshare", "--kill-child", "--fork", "--pid", "--mount-proc"]);
     command.args(["--mount", "--net", "--ipc", "--uts", "sh", "-c", INIT, "sh"]).arg(program).args(arguments);
     // A separate process group, so that Ctrl-C reaches the sandbox only through the end of this process.

@@ -19,7 +19,7 @@ pub fn run(cases: &mut Cases, bench: &Bench) {
         shell.text("floatingip-create", &[NETWORK, second])?;
         shell.text("floatingip-create", &[NETWORK, third]).map(drop)
     });
-    cases.check("floatingip-create refuses an unknown network and what is no address", || {
+    cases.check("floatingip-create refuses an unknown network and an invalid address", || {
         shell.refused("floatingip-create", &["nosuch", first], "Failed to find network nosuch")?;
         shell.refused("floatingip-create", &[NETWORK, "here"], "IP address here is invalid form")
     });

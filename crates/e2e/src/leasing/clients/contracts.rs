@@ -139,7 +139,7 @@ fn gophercloud(cases: &mut Cases, caller: &Caller) {
         is_date(property, "updated_at", MICROSECONDS)?;
         is(property, "private", true)
     });
-    cases.check("gophercloud: what a host has beside the known fields are its capabilities", || {
+    cases.check("gophercloud: unknown fields of a host are its capabilities", || {
         let hosts = caller.hosts()?;
         let host = hosts.first().context("no host")?;
         let known = [
@@ -252,7 +252,7 @@ fn typed(cases: &mut Cases, caller: &Caller) {
             caller.delete(&format!("/v1/floatingips/{}", text(&entered["floatingip"], "id")?))?.expect(204).map(drop)
         });
     }
-    cases.check("typed clients: a field that there is not is refused, empty or not", || {
+    cases.check("typed clients: an unknown field is refused, empty or not", || {
         let mut body = hosts("typed", 1);
         body["before_end"] = json!("");
         caller.post("/v1/leases", &body)?.expect(400).map(drop)

@@ -20,7 +20,7 @@ pub fn host(bench: &Bench, name: &str) -> Result<Value> {
 pub fn take_on(cases: &mut Cases, bench: &Bench) {
     let shell = &bench.shell;
     let [first, second, third] = MACHINES;
-    cases.check("host-create takes a machine on with what is said of it", || {
+    cases.check("host-create adds a host with the given capabilities", || {
         let host = shell.json("host-create", &["--extra", "rack=r1", "--extra", "gpu=True", first])?;
         is(&host, "hypervisor_hostname", first)?;
         is(&host, "rack", "r1")?;
@@ -31,7 +31,7 @@ pub fn take_on(cases: &mut Cases, bench: &Bench) {
             id.bytes().all(|digit| digit.is_ascii_digit()),
             "the client would take the id {id} for a name"
         );
-        serde_json::from_str::<Value>(text(&host, "cpu_info")?).context("cpu_info is no JSON").map(drop)
+        serde_json::from_str::<Value>(text(&host, "cpu_info")?).context("cpu_info isn't JSON").map(drop)
     });
     cases.check("host-create says in words that it did", || {
         let printed = shell.text("host-create", &["--extra", "rack=r2", second])?;
@@ -136,7 +136,7 @@ pub fn properties(cases: &mut Cases, bench: &Bench) {
     });
 }
 
-/// Lists and shows allocations while a lease of one host exists.
+/// Lists and shows allocations while a lease of a host exists.
 pub fn allocations(cases: &mut Cases, bench: &Bench, lease: &Value) {
     let shell = &bench.shell;
     let reservation = &lease["reservations"][0]["id"];

@@ -301,7 +301,7 @@ fn refusals(cases: &mut Cases, bench: &Bench) {
         let wanted = format!("resource_type=virtual:floatingip,network_id={NETWORK},amount=9");
         refused(&wanted, "Not enough floating IPs available")
     });
-    cases.check("lease-create of words that are no expression is refused", || {
+    cases.check("lease-create with a malformed expression is refused", || {
         let wanted = "resource_type=physical:host,min=1,max=1,resource_properties=junk";
         refused(wanted, "Malformed requirements")
     });

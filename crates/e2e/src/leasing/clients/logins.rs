@@ -127,11 +127,14 @@ pub fn run(ours: &Executable, python: &Python) -> Result<Tally> {
                 Ok(())
             });
         }
-        cases.check(&format!("who does not log in is refused where {} is wanted", login.name()), || {
-            let answer = server.caller().get("/v1/leases")?.expect(401)?;
-            let message = "The request you have made requires authentication.";
-            same(answer, json!({"error": {"code": 401, "title": "Unauthorized", "message": message}}))
-        });
+        cases.check(
+            &format!("a client that does not log in is refused if {} is required", login.name()),
+            || {
+                let answer = server.caller().get("/v1/leases")?.expect(401)?;
+                let message = "The request you have made requires authentication.";
+                same(answer, json!({"error": {"code": 401, "title": "Unauthorized", "message": message}}))
+            },
+        );
     }
     Ok(cases.tally())
 }

@@ -56,7 +56,7 @@ pub fn run(ours: &Executable) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Runs every command of one shell.
+/// Runs every command of a shell.
 fn commands(kind: Kind, ours: &Executable, python: &Python) -> Result<Tally> {
     let directory = tempfile::tempdir()?;
     let server = Launch::new(ours, directory.path()).start()?;

@@ -45,8 +45,8 @@ impl Kind {
     }
 }
 
-/// A shell whose modules are already loaded, since loading takes the most time. Each command still runs in
-/// its own process.
+/// A shell with preloaded modules, because loading takes the most time. Each command still runs in its own
+/// process.
 #[derive(Debug)]
 pub struct Loaded {
     kind: Kind,

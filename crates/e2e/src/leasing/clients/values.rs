@@ -11,7 +11,7 @@ pub fn is(value: &Value, member: &str, wanted: impl Into<Value>) -> Result<()> {
 }
 
 /// Checks that two values are equal.
-#[expect(clippy::needless_pass_by_value, reason = "what is wanted is mostly written where it is given")]
+#[expect(clippy::needless_pass_by_value, reason = "most callers pass a literal")]
 pub fn same<A: PartialEq<B> + std::fmt::Debug, B: std::fmt::Debug>(found: A, wanted: B) -> Result<()> {
     ensure!(found == wanted, "found {found:?} instead of {wanted:?}");
     Ok(())

@@ -25,8 +25,8 @@ pub struct Broker {
     /// Addresses for AMQP and for AMQP over TLS.
     plain: String,
     encrypted: String,
-    /// Erlang's port mapper, which the broker registers with. Without this one, the broker would start one
-    /// that outlives it.
+    /// Erlang's port mapper, which the broker registers with. Without it, the broker would start its own port
+    /// mapper, which outlives the broker.
     epmd: Child,
     epmd_port: String,
     distribution_port: String,
@@ -122,7 +122,7 @@ impl Drop for Broker {
     }
 }
 
-/// Path of the server itself. The script that Debian has in the search path changes the user first.
+/// Path of the server itself. Debian's script in the search path would change the user first.
 fn program() -> Result<PathBuf> {
     places::need_program("rabbitmq-server", "rabbitmq-server")?;
     let versions = fs::read_dir("/usr/lib/rabbitmq/lib").into_iter().flatten().flatten();

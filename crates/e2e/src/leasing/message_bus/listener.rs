@@ -46,7 +46,7 @@ impl Listener {
         Ok(Self { child, lines })
     }
 
-    /// Waits for the next notification of that type, and skips all others.
+    /// Waits for the next notification of that type, and skips notifications of different types.
     pub fn next_of(&self, event_type: &str) -> Result<Value> {
         loop {
             let Ok(line) = self.lines.recv_timeout(PATIENCE) else {

@@ -43,7 +43,7 @@ pub fn run(ours: &Executable) -> Result<Tally> {
     let server = launch.start()?;
     let caller = server.caller();
     caller.post("/v1/os-hosts", &json!({"id": "1"}))?.expect(201)?;
-    cases.check("a listener of oslo.messaging is told what becomes of a lease, as by Blazar", || {
+    cases.check("a listener with oslo.messaging gets the events of a lease, as from Blazar", || {
         let id = lease(caller, "first", 1)?;
         caller.until_lease_is(&id, "ACTIVE", PATIENCE)?;
         caller.delete(&format!("/v1/leases/{id}"))?.expect(204)?;
@@ -63,26 +63,30 @@ pub fn run(ours: &Executable) -> Result<Tally> {
         }
         Ok(())
     });
-    cases.check("a broker that is away delays nobody, and is told everything when it is back", || {
-        broker.kill()?;
-        let ids =
-            ["a", "b", "c"].map(|name| lease(caller, name, 0)).into_iter().collect::<Result<Vec<_>>>()?;
-        until("the failure is counted", || Ok(pushes(&server, "failed")? > 0.0))?;
-        broker.restart()?;
-        let told: Vec<Value> = ids.iter().map(|_| listener.next_of("lease.create")).collect::<Result<_>>()?;
-        let told: Vec<&Value> = told.iter().map(|told| &told["payload"]["lease_id"]).collect();
-        ensure!(told == ids.iter().collect::<Vec<_>>(), "told {told:?} instead of {ids:?}");
-        Ok(())
-    });
+    cases.check(
+        "an unavailable broker delays no client, and gets all notifications when it is up again",
+        || {
+            broker.kill()?;
+            let ids =
+                ["a", "b", "c"].map(|name| lease(caller, name, 0)).into_iter().collect::<Result<Vec<_>>>()?;
+            until("the failure is counted", || Ok(pushes(&server, "failed")? > 0.0))?;
+            broker.restart()?;
+            let told: Vec<Value> =
+                ids.iter().map(|_| listener.next_of("lease.create")).collect::<Result<_>>()?;
+            let told: Vec<&Value> = told.iter().map(|told| &told["payload"]["lease_id"]).collect();
+            ensure!(told == ids.iter().collect::<Vec<_>>(), "told {told:?} instead of {ids:?}");
+            Ok(())
+        },
+    );
     server.kill()?;
-    cases.check("what was told before the service was killed is not told again", || {
+    cases.check("notifications that were sent before the service was killed are not sent again", || {
         let server = launch.start()?;
         let id = lease(server.caller(), "after", 0)?;
         let told = listener.next_of("lease.create")?;
         ensure!(told["payload"]["lease_id"] == id.as_str(), "told of another lease: {told}");
         Ok(())
     });
-    cases.check("each topic has a queue of its own, which is made again if somebody deletes it", || {
+    cases.check("each topic has its own queue, which is created again after it was deleted", || {
         let launch = on_bus(ours, &at("topics")?, &format!("rabbit://{USER}@{}//", broker.address()))?;
         let launch = launch.with(["--message-bus-topics", "notifications,audit"]);
         let server = launch.with(["--message-bus-quorum-queues", "true"]).start()?;
@@ -90,27 +94,33 @@ pub fn run(ours: &Executable) -> Result<Tally> {
             let id = lease(server.caller(), name, 0)?;
             while listener.next_of("lease.event.start_lease")?["payload"]["lease_id"] != id.as_str() {}
             // At least the notifications of the lease's creation and of its start.
-            until("the other queue has them", || Ok(queue(&of_broker, broker.address(), "count")? >= 2))?;
+            until("the second queue has them", || Ok(queue(&of_broker, broker.address(), "count")? >= 2))?;
             queue(&of_broker, broker.address(), "delete")?;
         }
         Ok(())
     });
-    cases.check("TLS is spoken, and only with who has a certificate of the authority that is named", || {
-        let url = format!("rabbit://{USER}@{}//?ssl=1", broker.encrypted().replace("127.0.0.1", "localhost"));
-        let launch = on_bus(ours, &at("tls")?, &url)?;
-        let named =
-            launch.clone().with(["--message-bus-ca-file"]).with([path(&of_broker.join("certificate.pem"))]);
-        let server = launch.start()?;
-        let id = lease(server.caller(), "encrypted", 0)?;
-        until("it is refused", || Ok(launch.said().contains("certificate")))?;
-        server.kill()?;
-        let _server = named.start()?;
-        let told = listener.next_of("lease.create")?;
-        ensure!(told["payload"]["lease_id"] == id.as_str(), "told of another lease: {told}");
-        Ok(())
-    });
+    cases.check(
+        "the service uses TLS, and only with brokers that have a certificate of the configured CA",
+        || {
+            let url =
+                format!("rabbit://{USER}@{}//?ssl=1", broker.encrypted().replace("127.0.0.1", "localhost"));
+            let launch = on_bus(ours, &at("tls")?, &url)?;
+            let named = launch
+                .clone()
+                .with(["--message-bus-ca-file"])
+                .with([path(&of_broker.join("certificate.pem"))]);
+            let server = launch.start()?;
+            let id = lease(server.caller(), "encrypted", 0)?;
+            until("it is refused", || Ok(launch.said().contains("certificate")))?;
+            server.kill()?;
+            let _server = named.start()?;
+            let told = listener.next_of("lease.create")?;
+            ensure!(told["payload"]["lease_id"] == id.as_str(), "told of another lease: {told}");
+            Ok(())
+        },
+    );
     nova::heard(&mut cases, ours, &at("nova")?, &mut broker)?;
-    cases.check("who may not come in reads so in the log, without the password", || {
+    cases.check("a failed login is reported in the log, without the password", || {
         let launch = on_bus(ours, &at("refused")?, &format!("rabbit://guest:hush@{}//", broker.address()))?;
         let server = launch.start()?;
         lease(server.caller(), "untold", 0)?;

@@ -51,7 +51,7 @@ pub fn heard(cases: &mut Cases, ours: &Executable, directory: &Path, broker: &mu
     let hosts = server.caller().post("/v1/os-hosts", &serde_json::json!({"id": "1"}))?.expect(201)?;
     let host = hosts["host"]["service_name"].as_str().context("no name of a host")?.to_owned();
     let broken = directory.join(format!("{host}.broken"));
-    cases.check("a service that nobody publishes for says so, and goes on asking", || {
+    cases.check("a missing exchange is reported in the log, and the service keeps asking for it", || {
         until("the log says it", || Ok(launch.said().contains("has no exchange nova")))?;
         nova.says("service.update", "elsewhere")?;
         until("it hears", || Ok(launch.said().contains(HEARS)))
@@ -61,7 +61,7 @@ pub fn heard(cases: &mut Cases, ours: &Executable, directory: &Path, broker: &mu
         nova.says("service.update", "elsewhere")?;
         until("it is counted", || Ok(server.caller().figure("allot_cloud_notifications_total")? > 0.0))?;
         sleep(Duration::from_secs(2));
-        ensure!(failed(&server)? == 0.0, "the host is looked at although nothing was said of it");
+        ensure!(failed(&server)? == 0.0, "the host is observed without a notification about it");
         nova.says("service.update", &host)?;
         until("the host has failed", || Ok(failed(&server)? == 1.0))
     });

@@ -1,9 +1,10 @@
-/* A wall clock that can be set for one process: loaded before it (LD_PRELOAD), it adds to the system's time the seconds
- * in the file that ALLOT_TEST_CLOCK names. All other clocks are the system's.
+/* A wall clock that can be set for one process. Load this library with LD_PRELOAD. It reads an offset in seconds from
+ * the file that ALLOT_TEST_CLOCK names, and adds it to the system's time. All other clocks show the system's time.
  *
- * The file is read each time, into memory of the thread that asks, so that all threads read either the time before it
- * was exchanged or the time after. Debian's faketime parses its file into memory that all threads share: while one of
- * them does so, others read the true time (once in 5,000 times, with two threads that do nothing else). */
+ * The file is read for each call, into memory of the calling thread, so that each thread reads either the time before
+ * the file was replaced or the time after. Debian's faketime parses its file into memory that all threads share: while
+ * a thread parses it, the remaining threads read the true time (once in 5,000 calls, with two threads that do nothing
+ * else). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ static long offset(void) {
     char text[32] = {0};
     const char *path = getenv("ALLOT_TEST_CLOCK");
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    /* With the true time instead, no check would check anything. */
+    /* Falling back to the true time would make all checks pass without testing anything. */
     if (file < 0 || read(file, text, sizeof text - 1) <= 0) abort();
     close(file);
     return strtol(text, NULL, 10);

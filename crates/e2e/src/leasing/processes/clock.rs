@@ -46,13 +46,13 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
         caller.post("/v1/leases", &of_nothing(base.plus(300), base.plus(310)))?.expect(201)?;
         is_still(caller, &first, "PENDING")
     });
-    cases.check("a clock that is set forth and accepted begins what is due meanwhile", || {
+    cases.check("a clock that is set forward and accepted starts leases that have become due", || {
         clock.set_and_accept(15, caller)?;
         caller.until_lease_is(&first, "ACTIVE", PATIENCE).map(drop)
     });
-    cases.check("a clock that is set back takes no lease its hosts", || {
+    cases.check("a clock that is set back takes hosts from no lease", || {
         clock.set_and_accept(-60, caller)?;
-        // When this lease becomes ACTIVE at the new time, the service has seen the change.
+        // This lease becomes ACTIVE only after the service has seen the change of the clock.
         let early = caller.post("/v1/leases", &of_nothing(base.plus(-50), base.plus(-40)))?.expect(201)?;
         is_still(caller, &first, "ACTIVE")?;
         is_still(caller, &second, "PENDING")?;

@@ -70,15 +70,12 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
             sleep(Duration::from_millis(100));
         }
     });
-    cases.check(
-        "what was acknowledged before, during and after a full disk is there after a power cut",
-        || {
-            acknowledged.all_there(server.caller())?;
-            server.kill()?;
-            let again = launch.start()?;
-            acknowledged.all_there(again.caller())
-        },
-    );
+    cases.check("all acknowledged changes before, during and after a full disk survive a power cut", || {
+        acknowledged.all_there(server.caller())?;
+        server.kill()?;
+        let again = launch.start()?;
+        acknowledged.all_there(again.caller())
+    });
     Ok(())
 }
 

@@ -94,7 +94,7 @@ fn round(
     launch.start()
 }
 
-/// Requests leases of one host until a request gets no answer, and returns all answers.
+/// Requests leases of a single host until a request gets no answer, and returns all answers.
 fn asked_until_it_is_gone(url: &str) -> Result<Vec<crate::leasing::http::Answer>> {
     let caller = Caller::new(url)?;
     let mut acknowledged = Acknowledged::default();

@@ -57,7 +57,7 @@ pub fn run(cases: &mut Cases, ours: &Executable) -> Result<()> {
         let active = caller.until_lease_is(&id, "ACTIVE", PATIENCE)?;
         ensure!(active["events"][0]["status"] == "DONE", "{}", active["events"]);
         // Records are deleted once it's certain that no instance has moved elsewhere.
-        until("nobody is left", || Ok(instances(caller)?.is_empty()))?;
+        until("no guest is left", || Ok(instances(caller)?.is_empty()))?;
         let told = list(caller.get("/v1/notifications?limit=1000")?.expect(200)?, "notifications")?;
         for event in ["instance.departure.planned", "instance.preempted"] {
             let count = told.iter().filter(|told| told["event_type"] == event).count();

@@ -11,7 +11,7 @@ use crate::leasing::http::{Answer, Caller, Http, LIMIT, text};
 
 /// Number of concurrent requests in a race.
 pub const RUNNERS: usize = 12;
-/// Days until the leases of a race start: far enough that none does.
+/// Days until the leases of a race start: so far ahead that no lease starts during the test.
 pub const DAYS_AHEAD: i64 = 30;
 pub const DAY: i64 = 24 * 60;
 

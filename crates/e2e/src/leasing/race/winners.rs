@@ -42,7 +42,7 @@ pub fn all(caller: &Caller) -> Result<Vec<Race>> {
         race("all hosts or all room", 1, &[whole_hosts(number, number), room(number)]),
         race("a host each", number, &[whole_hosts(1, 1)]),
         race("an address each", ADDRESSES.len(), &[addresses(1)]),
-        race("a host or the room of one each", number, &[whole_hosts(1, 1), room(1)]),
+        race("a host or a full host of instances each", number, &[whole_hosts(1, 1), room(1)]),
     ])
 }
 
@@ -51,7 +51,8 @@ impl Race {
         format!("w1_of_{RUNNERS}_requests_for {}, {} are accepted", self.what, self.winners)
     }
 
-    /// Checks the number of accepted requests, and that all others are refused because of a shortage.
+    /// Checks the number of accepted requests, and that all remaining requests are refused because of a
+    /// shortage.
     pub fn run(&self, ground: &Ground) -> Result<()> {
         let start = Minute::now().plus(DAYS_AHEAD * DAY);
         let request = |runner: usize| {
@@ -66,7 +67,7 @@ impl Race {
         ground.clear()?;
         ensure!(accepted == self.winners, "{accepted} were accepted: {answers:?}");
         let losers = RUNNERS - self.winners;
-        ensure!(refused == losers, "{refused} were told that there is not enough: {}", said(&answers));
+        ensure!(refused == losers, "{refused} were refused because of a shortage: {}", said(&answers));
         ensure!(there.iter().all(|there| *there == self.winners), "services show {there:?} leases");
         checked
     }
@@ -142,7 +143,7 @@ fn extended_created_or_removed_once(ground: &Ground) -> Result<()> {
         if there { "there" } else { "gone" },
         said()
     );
-    ensure!(!is_free, "a host that nobody has was not removed: {}", said());
+    ensure!(!is_free, "a host without leases was not removed: {}", said());
     no_overlap(caller)
 }
 

@@ -1,5 +1,5 @@
-//! Several services on one PostgreSQL, each connected through its own proxy, and hosts that all of them hand
-//! over.
+//! Several services on one PostgreSQL, each connected through its own proxy, and hosts that every service
+//! hands over.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -80,8 +80,8 @@ impl Cluster {
         self.replicas.iter().try_for_each(Replica::until_it_works)
     }
 
-    /// Deletes all probes. Those whose creation wasn't answered are unknown to clients, and must be gone
-    /// before leases are checked.
+    /// Deletes all probes. Probes without an answer to their creation are unknown to clients, and must be
+    /// gone before leases are checked.
     pub fn delete_probes(&self) -> Result<()> {
         delete_probes(self.caller(0)?)
     }
@@ -131,7 +131,7 @@ impl Replica {
     }
 
     /// Number of steps that the service has given up since its first start because its claim had expired. It
-    /// kills the hooks of such steps.
+    /// kills their hooks.
     pub fn steps_given_up(&self) -> usize {
         let said = self.launch.said();
         ["no answer in time", "claim lost, step given up"].iter().map(|why| said.matches(why).count()).sum()
@@ -163,13 +163,16 @@ impl Replica {
     }
 }
 
-/// Deletes all probes, including those whose creation wasn't answered.
+/// Deletes all probes, including probes without an answer to their creation.
 fn delete_probes(caller: &Caller) -> Result<()> {
     for lease in caller.leases()?.iter().filter(|lease| lease["name"] == PROBE) {
         let id = lease["id"].as_str().context("no id")?;
         let answer = caller.delete(&format!("/v1/leases/{id}"))?;
         // Another service can have been asked to delete it too.
-        ensure!([204, 404].contains(&answer.status), "a lease of nothing was not deleted: {answer:?}");
+        ensure!(
+            [204, 404].contains(&answer.status),
+            "a lease without reservations was not deleted: {answer:?}"
+        );
     }
     Ok(())
 }

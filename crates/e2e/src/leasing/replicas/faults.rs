@@ -134,7 +134,7 @@ fn stop(cluster: &mut Cluster, which: usize) -> Result<()> {
     stopped?;
     let log = cluster.hooks.log()?;
     let left = log.running.iter().find(|call| call.service == NAMES[which]);
-    ensure!(left.is_none(), "it has ended, and what it began has not: {left:?}");
+    ensure!(left.is_none(), "the service has ended, but its hook still runs: {left:?}");
     let (killed, gave_up) =
         (broken_off(log) - before, cluster.replicas[which].steps_given_up() - gave_up_before);
     ensure!(killed <= gave_up, "it gave up {gave_up} steps in time, and killed {killed} hooks when it ended");
@@ -154,7 +154,7 @@ fn until_one_is_busy(cluster: &Cluster, which: usize) -> Result<usize> {
             return Ok(busy);
         }
         if started.elapsed() > UNTIL_BUSY {
-            bail!("nothing was handed over for {} s", UNTIL_BUSY.as_secs());
+            bail!("no host was handed over for {} s", UNTIL_BUSY.as_secs());
         }
         sleep(Duration::from_millis(10));
     }

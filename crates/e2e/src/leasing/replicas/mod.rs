@@ -1,8 +1,8 @@
 //! Three services on one PostgreSQL, under load and with faults: services are killed and stopped, the
-//! database is restarted, connections break. Afterward, no lease may be lost, no host handed over twice, and
-//! no lease late by more than the outages explain.
+//! database is restarted, connections break. Afterward, no lease is lost, no host was handed over twice, and
+//! no lease was late by more than the outages explain.
 //!
-//! A seed determines the faults and the requests. Their timing is random, as it is in production.
+//! A seed determines the faults and the requests. Their timing is random, like in production.
 
 mod clients;
 mod cluster;
@@ -33,9 +33,9 @@ use super::overlap::no_overlap;
 const HOSTS: usize = 12;
 /// Pause between two faults, in which everything works.
 const PEACE: Duration = Duration::from_secs(2);
-/// Maximum delay of a lease's start without an outage. A host may have to be taken back before it is handed
-/// over, with a hook of at most 1.5 s each; and a service that finds a step claimed by another one looks
-/// again after two seconds. On a busy machine, this takes half as long again.
+/// Maximum delay of a lease's start without an outage. It covers hooks of at most 1.5 s each for taking back
+/// and handing over a host, and the two seconds after which a service checks again for a step that another
+/// service has claimed. On a busy machine, all this takes half as long again.
 const MARGIN_MILLIS: i64 = 10_000;
 /// Maximum wait until hosts that no lease needs are back in the free pool.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -48,7 +48,7 @@ pub fn run(ours: &Executable, seed: u64, rounds: usize) -> Result<Tally> {
     let clients = Clients::start(&cluster.urls(), seed)?;
     let faults = everything_fails(&mut cases, &mut cluster, seed, rounds);
     // If clients gave up, there was no load anymore. Their error has the reason.
-    let acknowledged = cases.check("clients are never refused what they may ask for", || clients.stop());
+    let acknowledged = cases.check("clients' valid requests are never refused", || clients.stop());
     match (faults, acknowledged) {
         (Some(faults), Some(acknowledged)) => judge(&mut cases, &cluster, &faults, &acknowledged)?,
         _ => println!("{}", cluster.last_lines()),
@@ -90,10 +90,9 @@ fn judge(cases: &mut Cases, cluster: &Cluster, faults: &Faults, acknowledged: &A
         acknowledged.all_settle(caller).map_err(|error| error.context(cluster.last_lines()))
     });
     cases.check("no host is in two leases", || no_overlap(caller));
-    cases
-        .check("every host goes from one lease to the next, and nothing is done to it twice at once", || {
-            all_comes_to_rest(cluster, &faults.killed)
-        });
+    cases.check("every host goes from one lease to the next, and no two calls for it run at once", || {
+        all_comes_to_rest(cluster, &faults.killed)
+    });
     cases.check("no lease begins later than it should have, but for outages", || {
         let starts = leases_begin_in_time(&told(caller)?, &faults.outages, MARGIN_MILLIS)?;
         println!("replicas: {starts}");

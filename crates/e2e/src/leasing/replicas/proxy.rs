@@ -1,4 +1,4 @@
-//! A proxy between a service and its database, whose connections can be cut, stalled and restored.
+//! A proxy between a service and its database. Its connections can be cut, stalled and restored.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -25,8 +25,8 @@ pub struct Killed {
     pub dead: Span,
 }
 
-/// Checks that every host is taken back before it goes to another lease, and that no two calls for a host run
-/// at once. Returns the lease that holds each host at the end.
+/// Checks that every host is taken back before another lease gets it, and that no two calls for a host run at
+/// once. Returns the lease that holds each host at the end.
 ///
 /// Faults allow three exceptions. Hooks of a killed service keep running, so another service can repeat them
 /// concurrently. A call that was broken off counts as not done, and another call must do its work. And a
@@ -149,7 +149,10 @@ pub fn leases_begin_in_time(told: &[Value], outages: &[Span], margin_millis: i64
                 let waited = Span { from: due, to: at };
                 let out: i64 = outages.iter().map(|outage| outage.in_common(waited)).sum();
                 let allowed = margin_millis + if out > 0 { 2 * out + 1000 } else { 0 };
-                ensure!(late <= allowed, "{lease} began {late} ms late, with outages of {out} ms meanwhile");
+                ensure!(
+                    late <= allowed,
+                    "{lease} began {late} ms late, with outages of {out} ms in that time"
+                );
                 starts.leases += 1;
                 let latest =
                     if out > 0 { &mut starts.latest_millis } else { &mut starts.latest_in_peace_millis };
