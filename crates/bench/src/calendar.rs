@@ -73,7 +73,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         Unit::Milliseconds,
         started.elapsed().as_secs_f64() * 1e3,
     ));
-    eprintln!("the year has {pages} pages, {} KiB as they are before they are compressed", bytes / 1024);
+    eprintln!("the year has {pages} pages, {} KiB uncompressed", bytes / 1024);
     report.print(json);
     if drawn {
         draw(&ours, server.url())?;

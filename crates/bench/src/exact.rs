@@ -1,6 +1,6 @@
-//! `cargo xtask bench hunts` and `refusals`: compares answers with those of an exact solver, in the crate
-//! `exact`. Nothing else builds that crate: its solver takes minutes to build, and needs a C++ compiler,
-//! cmake and libclang.
+//! `cargo xtask bench hunts` and `refusals`: compares answers with an exact solver, in the crate `exact`.
+//! Nothing else builds that crate: its solver takes minutes to build, and needs a C++ compiler, cmake and
+//! libclang.
 
 use std::process::Command;
 
@@ -12,8 +12,7 @@ use chores::run::{must_run, output_of};
 /// Default number of refusals to check.
 const REFUSALS: u64 = 2000;
 
-/// Compares migration plans with the cheapest ones. The number of pools of each size and fill level can be
-/// given.
+/// Compares migration plans with optimal plans. The number of pools of each size and fill level can be given.
 pub fn hunts(mut arguments: Arguments) -> Result<()> {
     let cases = arguments.word();
     arguments.finish()?;

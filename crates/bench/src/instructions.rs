@@ -16,11 +16,11 @@ use differential::generate::{message, ordinary, text};
 /// Maximum difference from the recorded count, in percent. Generous, because compilers and processors differ.
 ///
 /// The first run has 21 million instructions. Of these, 0.7 million are in `memcpy` and 0.15 million in
-/// `memcmp`: the C library picks their variant by processor, and some use `rep movsb`, of which callgrind
-/// counts every repetition. Hiding AVX2 and ERMS (`GLIBC_TUNABLES=glibc.cpu.hwcaps=...`) changes that run by
-/// 0.2 million, 1 %. Another 1.7 million are in the loader, which relocates more in a larger program: 2 %
-/// more if the program grows by a quarter. The engine's own instructions are the same everywhere, and a real
-/// regression exceeds all of this.
+/// `memcmp`: the C library picks their variant by processor, and callgrind counts every repetition of `rep
+/// movsb`, which some variants use. Hiding AVX2 and ERMS (`GLIBC_TUNABLES=glibc.cpu.hwcaps=...`) changes that
+/// run by 0.2 million, 1 %. Another 1.7 million are in the loader, which relocates more in a larger program:
+/// 2 % more if the program grows by a quarter. The engine's own instructions are the same everywhere, and a
+/// real regression exceeds all of this.
 const TOLERANCE: f64 = 10.0;
 
 /// Fixed runs: name, program, number of nodes, arguments.
@@ -89,7 +89,7 @@ fn lookup(recorded: &str, name: &str) -> Option<u64> {
     lines.find_map(|line| line.split_once(" = ").filter(|(key, _)| *key == name)?.1.parse().ok())
 }
 
-/// Number of instructions of one run.
+/// Number of instructions of a run.
 fn count(ours: &Executable, program: &str, nodes: usize, arguments: &str) -> Result<u64> {
     places::need_program("valgrind", "valgrind")?;
     let directory = tempfile::tempdir()?;

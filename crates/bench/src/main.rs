@@ -21,11 +21,11 @@ use chores::stages::{self, Stage};
 use chores::tally::Tally;
 
 const HELP: &str = "\
-What the programs cost, and how good their answers are.
+Benchmarks of the programs' cost and of the quality of their answers.
 
-Usage: bench WHAT [OPTIONS]
+Usage: bench BENCHMARK [OPTIONS]
 
-cargo xtask --help has all that can be measured, and cargo xtask builds this program before it runs it.
+cargo xtask --help lists all benchmarks. cargo xtask builds this program before it runs it.
 ";
 
 /// Benches that are stages of `cargo xtask test`.

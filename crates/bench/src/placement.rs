@@ -17,7 +17,7 @@ struct Row {
     program: &'static str,
     /// Arguments; `C` stands for the prefix of the cluster's files.
     arguments: &'static str,
-    /// Options of the generator, in addition to those that all rows share.
+    /// Options of the generator, in addition to the options that all rows share.
     cluster: &'static str,
     /// Speed of the reference.
     reference: Reference,
@@ -267,7 +267,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         println!("\n{left_out} rows left out, since the reference needs over 20 s for each");
     }
     if missed > 0 {
-        bail!("{missed} rows missed what is wanted");
+        bail!("{missed} rows missed their limits");
     }
     Ok(())
 }

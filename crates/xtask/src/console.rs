@@ -34,7 +34,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Writes the types of the API's bodies from what the service says of itself.
+/// Generates the types of the API's bodies from the service's OpenAPI document.
 fn write_schema(ours: &Executable) -> Result<()> {
     install()?;
     must_run(with_service(ours, &["scripts/schema.mjs"]).stdout(std::io::stderr()))

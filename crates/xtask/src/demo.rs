@@ -56,11 +56,11 @@ fn balancing(arguments: Arguments, ours: &Executable) -> Result<()> {
     let first = run(ours, directory.path(), "hbal", &["-t", "demo.data", "-l", "0", fields])?;
     print_table(&first.1, "Initial cluster status:\n");
 
-    heading("What hbal would do about it: the first ten moves");
+    heading("The first ten moves of hbal");
     println!("Each line moves one instance; the score is the cluster's after it, lower is better.\n");
     show(ours, directory.path(), "hbal", &["-t", "demo.data", "-l", "10"])?;
 
-    heading("To the end, with the commands to run, grouped into sets that may run side by side");
+    heading("All moves with their commands, grouped into sets that can run in parallel");
     let started = Instant::now();
     let balanced = ["-t", "demo.data", "-q", "-C", "-S", "demo", fields];
     let shown = run(ours, directory.path(), "hbal", &balanced)?;
@@ -69,11 +69,11 @@ fn balancing(arguments: Arguments, ours: &Executable) -> Result<()> {
     let commands = lines.iter().position(|line| line.starts_with("Commands")).unwrap_or(0);
     print_some(&lines[commands..], 14);
 
-    heading("The nodes afterwards");
+    heading("The nodes after all moves");
     print_table(&shown.1, "Final cluster status:\n");
     println!("\nBalanced to the end in {:.0} ms.", elapsed.as_secs_f64() * 1000.0);
 
-    heading("Where a new instance of 2 GiB goes, and why");
+    heading("The node for a new instance of 2 GiB, and the reasons");
     show(ours, directory.path(), "hail", &["--explain", "demo.allocate.json"])?;
 
     let started = Instant::now();

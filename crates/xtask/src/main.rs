@@ -34,131 +34,131 @@ use chores::arguments::Arguments;
 use self::programs::Program;
 
 const HELP: &str = "\
-The project's own chores.
+Development tasks of the project.
 
 Usage: cargo xtask CHORE [OPTIONS]
 
 Checks
-  test                          everything that continuous integration runs
-      --only STAGE                only that part of it, as the table at the end calls it
-      --ours PATH                 what to test (default: built here)
-  differential                  the reference and ours on generated clusters
-      --seeds A..B | N            which (default 0..300), each with all programs
-      --program NAME              only that one
-      --wide                      only unusual clusters, of up to 2,500 nodes
-      --timeout S                 give up on a case after S seconds (default 4)
-      --reference PATH            the reference (default: the installed package)
-      --ours PATH                 what to compare with it (default: built here)
-  case --seed N                 write the files of such a case and print its line
+  test                          Run all checks of continuous integration
+      --only STAGE                Run one stage, as named in the table at the end
+      --ours PATH                 Program to test (default: built here)
+  differential                  Compare the reference and ours on generated clusters
+      --seeds A..B | N            Seeds (default 0..300), each with all programs
+      --program NAME              Run only this program
+      --wide                      Use only unusual clusters, of up to 2,500 nodes
+      --timeout S                 Time limit for a case in seconds (default 4)
+      --reference PATH            The reference (default: the installed package)
+      --ours PATH                 Program to compare with it (default: built here)
+  case --seed N                 Write the files of a generated case and print its command
       --program NAME --out DIR --wide
-  serve --dir DIR               a master daemon and a remote API that answer from
-                                  such files, on DIR/socket and on a free port
-  soak [--hours H]              differential and feasibility on more seeds than test has,
-                                  then for hours (default 1), with fresh ones, plans of our
-                                  own commands, verified, and differential
-  soak leases [--hours H]       the leasing service: simulation with fresh seeds of one
-                                  service and of several, races, replicas that fail
-      --rounds N                  races only, so many of each
-  vectors [--ours PATH]         recorded runs of two versions of the reference
-  captures [--ours PATH]        requests of a real cluster's master daemon
-  execution                     jobs that programs give to a master daemon
-      --seeds A..B                (default 0..120)
+  serve --dir DIR               Serve the files of a case as a master daemon on DIR/socket,
+                                  and as a remote API on a free port
+  soak [--hours H]              Run differential and feasibility on more seeds than test,
+                                  then for hours (default 1) with random seeds, and verify
+                                  plans of our own commands
+  soak leases [--hours H]       Soak the leasing service: simulation with random seeds of one
+                                  service and of several, races, replicas with faults
+      --rounds N                  Run only races, N rounds of each
+  vectors [--ours PATH]         Compare with recorded runs of two versions of the reference
+  captures [--ours PATH]        Compare with recorded requests to a real master daemon
+  execution                     Compare the jobs that programs send to a master daemon
+      --seeds A..B                Seeds (default 0..120)
       --ours PATH --reference PATH
-  advisories [--database DIR]   whether a dependency has a known fault (default:
-                                  the database that $ALLOT_ADVISORY_DB names)
-  feasibility [--seeds A..B]    fill clusters by hail: as many as hspace promised,
-                                  and hcheck approves (default 300)
-  leasing [STAGE] [--ours PATH] the leasing service as a process: races, gabbi,
-                                  schemathesis, processes (kill -9, a full disk, a
-                                  clock that is set), replicas (three of them on
-                                  PostgreSQL, and faults), clients (blazar, openstack)
-  fuzz [--seconds N]            the parsers on random input (default 60 each)
-  fuzz leases                   requests that nobody should send, to the leasing service
-      --minutes N               (default 5)
-      --seed S                  (default: the time)
+  advisories [--database DIR]   Check dependencies for known faults (default: the database
+                                  that $ALLOT_ADVISORY_DB names)
+  feasibility [--seeds A..B]    Fill clusters with hail up to the capacity that hspace
+                                  reports, and check them with hcheck (default 300)
+  leasing [STAGE] [--ours PATH] Test the leasing service as a process: races, gabbi,
+                                  schemathesis, processes (kill -9, a full disk, a changed
+                                  clock), replicas (three on PostgreSQL, with faults),
+                                  clients (blazar, openstack)
+  fuzz [--seconds N]            Run the parsers on random input (default 60 each)
+  fuzz leases                   Send malformed and abusive requests to the leasing service
+      --minutes N                 Duration (default 5)
+      --seed S                    Seed (default: the time)
 
 Texts and size
-  words                         unusual constructions per 1,000 words of each crate, and the limits
-      --worst N [PLACE]           the texts with the most of them, below PLACE (a crate or a path)
-      --record                    lower the limits to the present rates
-  size                          lines of code, comments and tests of each crate, and the ceiling
+  words                         Print unusual constructions per 1,000 words of each crate, and the limits
+      --worst N [PLACE]           Print the worst texts, below PLACE (a crate or a path)
+      --record                    Lower the limits to the current rates
+  size                          Print lines of code, comments and tests of each crate, and the limit
 
 Database
-  sqlx-prepare [--check]        what the compiler knows of the store's queries, after
-                                  one or the schema has changed (--check: compare)
+  sqlx-prepare [--check]        Describe the store's queries for the compiler, after a change
+                                  of a query or the schema (--check: only compare)
 
 Delivery
-  console                       the web console, into console/dist: the next build of
-                                  allot takes it in (Node.js; installed where root may)
-      --test                      its tests, in a browser, with what is built here
-      --bless                     the same, and take the pictures of the README again
-      --schema                    write console/src/api/schema.ts again
-      --ours PATH                 what to test or to ask (default: built here)
-  package [--out DIR]           a Debian package: service, unit, manual pages,
-      --ours PATH                 completions, and links beside Ganeti's programs
-                                  (--check: build one and look into it;
-                                  --any-size: of a program above 32 MB as well)
+  console                       Build the web console into console/dist, which the next build
+                                  of allot includes (needs Node.js; as root, installs it)
+      --test                      Run its tests in a browser, with a program built here
+      --bless                     Like --test, and update the pictures of the README
+      --schema                    Update console/src/api/schema.ts
+      --ours PATH                 Program to test or to query (default: built here)
+  package [--out DIR]           Build a Debian package: service, unit, manual pages,
+      --ours PATH                 completions, and links for Ganeti's programs
+                                  (--check: build a package and inspect it;
+                                  --any-size: allow a program above 32 MB)
 
 Measurements
-  bench placement [--quick]     time and memory beside the reference's
+  bench placement [--quick]     Compare time and memory with the reference
                                   (--quick: only rows where it takes < 20 s)
-      --only TEXT                 only rows whose name contains TEXT
-  bench leases [--json]         the leasing service under load, beside what is wanted
-      --hosts N --leases N        (default 1,000 and 10,000; start-up with 100,000:
+      --only TEXT                 Run only rows with names that contain TEXT
+  bench leases [--json]         Measure the leasing service under load against its targets
+      --hosts N --leases N        Size (default 1,000 and 10,000; start-up with 100,000:
       --many N --samples N        --many)
-      --only PART                 service, preemptible, start-up, usage or core
-  bench calendar [--json]       how long the calendar and what is free take, with 2,000 hosts and 20,000
-      --hosts N --leases N        leases; with --console also how long a browser takes to draw them
+      --only PART                 Run one part: service, preemptible, start-up, usage or core
+  bench calendar [--json]       Measure the calendar and free capacity with 2,000 hosts and 20,000
+      --hosts N --leases N        leases; with --console also the time to draw them in a browser
       --samples N --ours PATH
       --console
-  bench hostile [--json]        how long others wait while 16 users send the largest input of each
-      --hosts N,...               operation (default 6,1000,10000; just under an hour); fails where a
-      --seconds N                 figure exceeds what is wanted (seconds of each attack, default 3)
-      --only NAME,...             attackers of these names, or whose names contain one of these
+  bench hostile [--json]        Measure latencies of ordinary users while 16 users send the largest
+      --hosts N,...               input of each operation (default 6,1000,10000; just under an hour).
+      --seconds N                 Fails above a limit (seconds of each attack, default 3)
+      --only NAME,...             Run only attackers with names that contain one of these
       --ours PATH
-  bench hunts [CASES]           plans of hunts beside the cheapest ones (builds a solver: minutes)
-  bench refusals [COUNT]        refused requests for whole hosts (default 2,000) that moves of leases
-      --seed N                    would have made room for, by the same solver; fails where there are too
-                                  many (default: seeds from the hash of the commit)
+  bench hunts [CASES]           Compare plans of hunts with optimal plans (builds a solver: minutes)
+  bench refusals [COUNT]        Count refused requests for whole hosts (default 2,000) that moves of
+      --seed N                    leases could have accommodated, by the same solver. Fails above a limit
+                                  (default: seeds from the hash of the commit)
   bench quality [balancing|rolling] [--large] [--json]
-                                what deep searches find (hbal, hroller), beside the exact ones
-  bench scaling [--full]        hbal's first move on 80 to 2,000 nodes (5,000)
-  bench instructions [--bless]  instructions of fixed runs against the recorded
+                                Compare deep searches (hbal, hroller) with exact searches
+  bench scaling [--full]        Measure hbal's first move on 80 to 2,000 nodes (5,000)
+  bench instructions [--bless]  Compare instructions of fixed runs with the recorded
                                   counts (--bless: record them again)
-  bench fill [--json]           the same jobs with and without preemptible instances in the gaps, which
-      --trace T --limit N         come as virtual machines came to a public cloud (every 40th batch)
+  bench fill [--json]           Replay jobs with and without preemptible instances in the gaps, which
+      --trace T --limit N         arrive like virtual machines in a public cloud (every 40th batch)
       --every N --ours PATH
-  bench workload [--json]       a month of reservations among jobs of a real machine, replayed with
-      --trace T --variant V       and without offers, waitlist, hunts and saved power
+  bench workload [--json]       Replay a month of reservations among jobs of a real machine, with
+      --trace T --variant V       and without offers, waitlist, hunts and power saving
       --limit N --seed S          (default: three traces, all variants, all jobs, 1)
       --ours PATH
 
-Real peers
-  lab clients [--ours PATH]       Heat, the dashboard's api module and python-chi against
+Labs with real software
+  lab clients [--ours PATH]       Run Heat, the dashboard's api module and python-chi against
                                   allot serve
-  lab ganeti [--keep] [--ours PATH]  six virtual nodes with real daemons and real jobs,
-                                  all decisions taken by ours (root; some minutes)
-  lab openstack [--keep]          a real Keystone, with allot serve in its catalog, logins of
-      --port N --ours PATH        every kind (root; some minutes; default: ports from 25600)
-      --only PARTS                some of its parts: logins, blazar-filter, ...
-      --tempest                   Blazar's own acceptance tests instead
-      --import                    a Blazar with 50 leases, which are taken over, instead
-      --compare                   a Blazar beside allot serve, asked the same, instead
-  lab postgres-ha [--ours PATH]   three services on a PostgreSQL made highly available by
-      --minutes N                 Patroni over etcd: its primary is killed, cut off, and
-      --keep                      told to step down, in rounds for N minutes (default:
-                                  one round; root; some minutes)
+  lab ganeti [--keep] [--ours PATH]  Run real jobs on six virtual nodes with real daemons,
+                                  with all decisions by ours (root; some minutes)
+  lab openstack [--keep]          Run allot serve in the catalog of a real Keystone, with all
+      --port N --ours PATH        kinds of logins (root; some minutes; default: ports from 25600)
+      --only PARTS                Run some parts: logins, blazar-filter, ...
+      --tempest                   Run Blazar's own acceptance tests instead
+      --import                    Import 50 leases of a real Blazar instead
+      --compare                   Send the same requests to Blazar and to allot serve instead
+  lab postgres-ha [--ours PATH]   Run three services on a PostgreSQL that Patroni over etcd
+      --minutes N                 makes highly available. Kills, isolates and demotes its
+      --keep                      primary in rounds for N minutes (default: one round; root;
+                                  some minutes)
 
-To look at
-  demo                          the leasing service on simulated racks, with leases past,
-                                  present and coming, and its console; prints what to try
-      --listen ADDR:PORT          (default 127.0.0.1:1234)
-      --speed FACTOR              of the service's clock (default 60)
-      --directory DIR             keep the database there
-  demo balance                  a cluster, balanced, and an allocation explained
-  cluster --out PREFIX          write PREFIX.data and PREFIX.*.json
-      --nodes N --seed S          (default 20 nodes, seed 1)
-      --instances-per-node K      (default 10)
+Demos
+  demo                          Run the leasing service and its console on simulated racks,
+                                  with past, current and future leases; prints what to try
+      --listen ADDR:PORT          Address (default 127.0.0.1:1234)
+      --speed FACTOR              Speed of the service's clock (default 60)
+      --directory DIR             Keep the database in DIR
+  demo balance                  Balance a cluster, and explain an allocation
+  cluster --out PREFIX          Write PREFIX.data and PREFIX.*.json
+      --nodes N --seed S          Size and seed (default 20 nodes, seed 1)
+      --instances-per-node K      Instances per node (default 10)
 
 Environment: ALLOT_SHARED (the reference material, default ../shared),
 ALLOT_REFERENCE (the reference's executable), CARGO_TARGET_DIR.

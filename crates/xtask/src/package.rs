@@ -97,7 +97,7 @@ fn small_enough(program: &Path, largest: u64) -> Result<()> {
     let size = fs::metadata(program).with_context(|| format!("cannot look at {}", program.display()))?.len();
     ensure!(
         size <= largest,
-        "{} has {size} bytes and may have {largest}: find out what has made it grow, or package it with --any-size",
+        "{} has {size} bytes, the limit is {largest}: find the cause of its growth, or package it with --any-size",
         program.display()
     );
     Ok(())
@@ -122,7 +122,7 @@ pub fn check(program: &Executable) -> Result<Tally> {
             Ok(())
         });
     }
-    cases.check("all that is in it belongs to root", || {
+    cases.check("all its files belong to root", || {
         let other = contents.lines().find(|line| line.split_whitespace().nth(1) != Some("root/root"));
         ensure!(other.is_none(), "{other:?}");
         Ok(())
@@ -205,7 +205,7 @@ fn pages() -> Result<Vec<String>> {
     Ok(pages)
 }
 
-/// Links in pages for users whose target doesn't exist.
+/// Broken links in pages for users.
 fn dead_links(tree: &Path) -> Result<Vec<String>> {
     let mut dead = Vec::new();
     for page in pages()?.iter().filter(|page| page.starts_with("docs/") || *page == "README.md") {
@@ -299,10 +299,10 @@ fn control(tree: &Path, architecture: &str, maintainer: &str) -> Result<()> {
          Recommends: ca-certificates\n\
          Section: admin\n\
          Priority: optional\n\
-         Description: decides where virtual machines go, and who holds which hosts when\n \
+         Description: placement of virtual machines and leasing of hosts\n \
          The placement tools of Ganeti, implemented independently, and a leasing service\n \
          with the reservation API of OpenStack's Blazar. The tools are under their own\n \
-         names in /usr/lib/allot/ganeti, beside Ganeti's and in nobody's way.\n"
+         names in /usr/lib/allot/ganeti, so they can be installed together with Ganeti.\n"
     );
     place(tree, "DEBIAN/control", control.as_bytes(), 0o644)?;
     place(tree, "DEBIAN/conffiles", b"/etc/allot/allot.toml\n", 0o644)?;

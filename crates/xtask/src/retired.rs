@@ -114,7 +114,7 @@ fn the_spelling_is_american() {
         }
     }
     assert!(wrong.is_empty(), "British spelling:\n{}", wrong.join("\n"));
-    assert!(exceptions.is_empty(), "these are no exceptions any more: {exceptions:?}");
+    assert!(exceptions.is_empty(), "unused exceptions, remove them: {exceptions:?}");
 }
 
 #[test]

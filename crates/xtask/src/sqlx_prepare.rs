@@ -1,9 +1,8 @@
-//! `cargo xtask sqlx-prepare`: descriptions of the stores' queries, with which the compiler needs no
-//! database.
+//! `cargo xtask sqlx-prepare`: descriptions of the stores' queries, so that the compiler needs no database.
 //!
 //! The schema is created in a scratch database, and the crate is compiled against it. Each query then has a
-//! description in the crate's `.sqlx`, which is committed. With `--check`, nothing is written, and a
-//! difference is an error.
+//! description in the crate's `.sqlx`, which is committed. With `--check`, a difference is an error, and no
+//! files are written.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -58,13 +57,13 @@ fn describe(package: &str, (variable, url): (&str, &str), check: bool) -> Result
     )?;
     let (old, new) = (files(&described)?, files(&fresh)?);
     if old == new {
-        println!("{package}: {} queries are described as they are", new.len());
+        println!("{package}: {} query descriptions are up to date", new.len());
         return Ok(());
     }
     ensure!(
         !check,
-        "crates/{package}/.sqlx is not what the queries and migrations are now; \
-         run 'cargo xtask sqlx-prepare' and commit what it writes"
+        "crates/{package}/.sqlx is out of date; \
+         run 'cargo xtask sqlx-prepare' and commit the changes"
     );
     for name in old.keys().filter(|name| !new.contains_key(*name)) {
         fs::remove_file(described.join(name))?;
@@ -82,8 +81,8 @@ fn is_script(name: &Path) -> bool {
     name.extension().is_some_and(|extension| extension == "sql")
 }
 
-/// Creates a database by applying all migrations in order. Uses SQLite's own program instead of the crate,
-/// which may not compile before the queries are described.
+/// Creates a database by applying all migrations in order. Uses SQLite's own program, because the crate
+/// doesn't compile before its queries are described.
 fn migrate(database: &Path, migrations: &Path) -> Result<()> {
     need_program("sqlite3", "sqlite3")?;
     for name in files(migrations)?.keys().filter(|name| is_script(name)) {

@@ -1,9 +1,9 @@
 //! `cargo xtask test`: everything that continuous integration runs.
 //!
-//! What developers build and test most often comes first, so that its failures end the run early. Then three
-//! lanes run side by side, which suits machines with few processors: stages that mostly wait for a service or
-//! for time, the longest stage, which keeps one processor busy, and stages that compute. Each of those stages
-//! is a separate process, whose output is shown when it has ended.
+//! Formatting, the build and unit tests come first, so that their failures end the run early. Then three
+//! lanes run in parallel, which suits machines with few processors: stages that mostly wait for a service or
+//! for time, the longest stage, which keeps one processor busy, and stages that compute. Each stage of a lane
+//! is a separate process. Its output is shown when it has ended.
 //!
 //! Most stages belong to other crates, and their [programs](crate::programs) run them. This program is built
 //! before the first stage, so it only knows their names.
@@ -51,8 +51,7 @@ const FIRST: [Stage; 6] = [
     command("unit tests", || must_run(&mut unit_tests())),
 ];
 
-/// Stages that compute, next to those that wait. Stages that use all processors are last, when fewer of the
-/// other stages are left.
+/// Stages that compute. Stages that use all processors are last, when the remaining lanes are nearly done.
 const COMPUTING: [Stage; 10] = [
     command("lints", || {
         must_run(cargo().args(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
@@ -86,7 +85,7 @@ const WAITING: [Stage; 8] = [
     checks("console", |ours| console::check(ours).map(Outcome::Counted)),
 ];
 
-/// The stage that takes as long as all others together.
+/// The stage that takes as long as all remaining stages together.
 const LONGEST: [Stage; 1] = [of(Program::E2e, "schemathesis")];
 
 fn stages() -> Vec<Stage> {

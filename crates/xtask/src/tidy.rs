@@ -61,5 +61,7 @@ fn nothing_is_left_to_do() {
 #[test]
 fn no_path_of_one_machine() {
     let path = concat!("/wo", "rk/");
-    all_good(&["rs", "toml", "md"], "names a path of one machine", |content| !content.contains(path));
+    all_good(&["rs", "toml", "md"], "contains a path that only exists on one machine", |content| {
+        !content.contains(path)
+    });
 }

@@ -234,7 +234,7 @@ pub const ATTACKS: &[Attack] = &[
         .before(&["PUT /v1/preemptible/projects/{pattern}"]),
     // Inventory and drift
     attack("GET /v1/os-hosts").admin(),
-    Attack { unread: true, ..attack("GET /v1/os-hosts").admin().variant("hosts that nobody reads") },
+    Attack { unread: true, ..attack("GET /v1/os-hosts").admin().variant("hosts without reading the answer") },
     attack("POST /v1/os-hosts").admin().body(bodies::host).after(&["DELETE /v1/os-hosts/{made}"]),
     attack("GET /v1/os-hosts/allocations").admin(),
     attack("GET /v1/os-hosts/properties").admin().query("detail=true&all=true"),
@@ -296,7 +296,10 @@ pub const ATTACKS: &[Attack] = &[
         .query("dry_run=true")
         .body(bodies::comparisons)
         .accepts(400),
-    Attack { unread: true, ..known("GET /v1/series/{series_id}", "series that nobody reads").at_once(8) },
+    Attack {
+        unread: true,
+        ..known("GET /v1/series/{series_id}", "series without reading the answer").at_once(8)
+    },
     known("POST /v1/leases", "instances on hosts of their own").body(bodies::distinct_instances),
     known("POST /v1/leases", "more instances than hosts").body(bodies::many_instances),
     known("POST /v1/leases", "all hosts").body(bodies::all_hosts),

@@ -20,8 +20,8 @@ use super::users;
 
 /// Fractions of the maximum list length, tried in this order until the service accepts one.
 const SCALES: [f64; 9] = [1.0, 0.5, 0.25, 0.1, 0.04, 0.02, 0.01, 0.005, 0.001];
-/// Start times of the attackers' leases, in hours from now. They are later than the other users' leases, and before the
-/// limit of a hundred years ahead.
+/// Start times of the attackers' leases, in hours from now. They are later than the ordinary users' leases,
+/// and before the limit of a hundred years ahead.
 const FIRST_HOUR: i64 = 24 * 400;
 const HOURS: i64 = 800_000;
 /// Step between the start hours of consecutive requests, so that hours rarely repeat.
@@ -102,7 +102,8 @@ pub struct Client {
 pub type Answers = BTreeMap<String, u64>;
 
 impl Plan {
-    /// Expands an attack with lists of `scale` times the maximum length. `prey_scale` is the same for its prey.
+    /// Expands an attack with lists of `scale` times the maximum length. Lists of its prey get `prey_scale`
+    /// times the maximum length.
     pub fn new(attack: &Attack, target: &Target, scale: f64, prey_scale: f64) -> Self {
         let allocations = Cell::new(0.0);
         let request = |who, operation: &str, body: Option<fn() -> Value>, scale| {
@@ -189,7 +190,7 @@ impl Plan {
         (Self::new(attack, target, 1.0, 1.0), Client::new(target, 0), refusal)
     }
 
-    /// Whether an attack consists of one request without setup or cleanup.
+    /// Whether an attack consists of a single request without setup or cleanup.
     pub fn is_single(&self) -> bool {
         self.each.is_empty() && self.before.is_empty() && self.after.is_empty()
     }

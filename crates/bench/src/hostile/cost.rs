@@ -101,7 +101,8 @@ impl Process {
         })
     }
 
-    /// Mean cost of up to 100 requests of one client. No request is started later than `lasts` after the first.
+    /// Mean cost of up to 100 requests of a single client. No request is started later than `lasts` after the
+    /// first.
     pub async fn per_request(&self, client: &mut Client, plan: &Plan, lasts: Duration) -> Result<PerRequest> {
         let began = Instant::now();
         let start = self.bytes().await?;
@@ -112,7 +113,7 @@ impl Process {
                 || async { if plan.is_single() { Ok(Bytes::default()) } else { self.bytes().await } };
             let (_, length, [before, after]) = match client.once(plan, around).await {
                 Ok(once) => once,
-                // Prey for a hundred requests may not fit on the fleet.
+                // Stop early if the fleet is too small for the prey of a hundred requests.
                 Err(_) if requests > 0 => break,
                 Err(error) => return Err(error),
             };

@@ -1,4 +1,4 @@
-//! Unauthenticated clients with tokens so long that Keystone or its proxy closes the connection.
+//! Unauthenticated clients with long tokens that make Keystone or its proxy close the connection.
 
 use std::fs;
 
@@ -37,7 +37,8 @@ pub fn run(options: &Options) -> Result<Option<Row>> {
         format!("--keystone-auth-url=http://{keystone}/v3"),
         format!("--keystone-secret-file={}", secret.display()),
         "--keystone-username=allot".to_owned(),
-        // Cache tokens only briefly, so that the tokens of the other users are validated again during the attack.
+        // Cache tokens only briefly, so that the tokens of ordinary users are validated again during the
+        // attack.
         "--keystone-cache-time=1s".to_owned(),
         "--keystone-outage-time=1s".to_owned(),
     ]);

@@ -1,4 +1,4 @@
-//! Runs an attack and measures the latency of the other users' requests.
+//! Runs an attack and measures the latency of ordinary users' requests.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use super::client::{Answers, Client, Plan};
 const EVERY: Duration = Duration::from_millis(100);
 /// Interval at which a due lease is polled.
 const LOOK: Duration = Duration::from_millis(20);
-/// Head start of the other users before the attack, so that connection setup isn't measured.
+/// Head start of ordinary users before the attack, so that connection setup isn't measured.
 const EARLIER: Duration = Duration::from_millis(300);
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct Load<'a> {
     pub question: bool,
 }
 
-/// Latencies of one kind of request, and the responses that count as failures.
+/// Latencies of a kind of request, and the responses that count as failures.
 #[derive(Debug, Default)]
 pub struct Waits {
     pub times: Vec<Duration>,
@@ -59,7 +59,7 @@ impl Waits {
     }
 }
 
-/// Latencies of the other users during an attack.
+/// Latencies of ordinary users during an attack.
 #[derive(Debug, Default)]
 pub struct Others {
     pub creation: Waits,
@@ -76,7 +76,8 @@ pub struct Others {
 const QUESTION: Duration = Duration::from_secs(5);
 
 impl Load<'_> {
-    /// Runs the attackers on their own runtime, so that the other users don't wait while attackers read responses.
+    /// Runs the attackers on their own runtime, so that ordinary users don't wait while attackers read
+    /// responses.
     pub fn run(&self, attacking: &Runtime, clients: Vec<Client>, plan: &Plan) -> Result<(Others, Answers)> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let due = runtime.block_on(self.due())?;

@@ -1,9 +1,9 @@
-//! `cargo xtask bench hostile`: measures what expensive requests of some users cost the others, in latency, memory and
-//! disk.
+//! `cargo xtask bench hostile`: measures how expensive requests of some users affect the latency of ordinary
+//! users, and the service's memory and disk.
 //!
-//! Each attack starts a service with the same fleet and leases. Sixteen clients repeat one request. At the same time,
-//! other users create leases, read calendars and make dry runs, and leases become due. The bench fails if a measurement
-//! exceeds its limit.
+//! Each attack starts a service with the same fleet and leases. Sixteen clients repeat one request. At the
+//! same time, ordinary users create leases, read calendars and make dry runs, and leases become due. The
+//! bench fails if a measurement exceeds its limit.
 
 mod attackers;
 mod bodies;
@@ -117,7 +117,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
         return Ok(());
     }
     eprintln!("\n{}", exceeded.join("\n"));
-    bail!("{} figures of {} attacks exceed what is wanted", exceeded.len(), rows.len());
+    bail!("{} measurements of {} attacks exceed their limits", exceeded.len(), rows.len());
 }
 
 impl Options {
@@ -285,8 +285,8 @@ impl Fleet {
 
 /// Copies a file one page at a time.
 ///
-/// Larger writes make the kernel cache the copy in larger units, and it counts the whole unit as written when the
-/// service changes one byte of it: fifty writes of 1 KiB counted as 100 MiB.
+/// Larger writes make the kernel cache the copy in larger units, and it counts the whole unit as written when
+/// the service changes a single byte: fifty writes of 1 KiB counted as 100 MiB.
 fn copy_in_pages(from: &Path, to: &Path) -> Result<()> {
     const PAGE: usize = 4096;
     let mut copy = File::create(to)?;
@@ -318,7 +318,7 @@ fn ensure_all_are_attacked(document: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Name of one of the console's assets; `None` if the program was built without the console.
+/// Name of an asset of the console; `None` if the program was built without the console.
 fn asset(server: &Server) -> Result<Option<String>> {
     let request = http::client(LIMIT)?.get(server.url()).header("accept", "text/html");
     let page = server.caller().wait(async { request.send().await?.text().await })?;

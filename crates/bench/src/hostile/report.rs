@@ -8,7 +8,7 @@ use super::client::Answers;
 use super::cost::PerRequest;
 use super::load::{Others, Waits};
 
-/// Maximum latency of the other users, and maximum delay of a lease's start.
+/// Maximum latency of ordinary users, and maximum delay of a lease's start.
 pub const WAIT: Duration = Duration::from_millis(500);
 /// Number of columns in the table, and how many of these are latencies.
 const IN_TABLE: usize = 8;
@@ -20,7 +20,7 @@ const MEMORY: f64 = 200e6;
 const KEPT: [f64; 3] = [16.0 * 1024.0, 1024.0, 4.0];
 const WRITTEN: [f64; 3] = [64.0 * 1024.0, 8.0 * 1024.0, 4.0];
 
-/// Measurements of one attack.
+/// Measurements of an attack.
 #[derive(Debug, Default)]
 pub struct Row {
     pub fleet: String,
@@ -52,7 +52,7 @@ impl Row {
     pub fn heading() -> String {
         format!(
             "{:<36}{:>8}{:>8}{:>8}{:>8}{:>8}{:>7}{:>8}{:>8}\n{:<36}{:>8}{:>8}{:>8}{:>8}{:>8}{:>7}{:>8}{:>8}",
-            "worst wait of others in seconds",
+            "worst latency in seconds",
             "create",
             "calend.",
             "dry run",
@@ -61,7 +61,7 @@ impl Row {
             "memory",
             "kept",
             "written",
-            "! exceeds what is wanted",
+            "! exceeds its limit",
             "",
             "",
             "",
@@ -108,7 +108,7 @@ impl Row {
     fn refusals(&self) -> impl Iterator<Item = String> {
         self.waits().filter_map(|(name, waits, _)| {
             let first = waits.refused.first()?;
-            Some(format!("{name}: {} requests of others failed: {first}", waits.refused.len()))
+            Some(format!("{name}: {} requests of ordinary users failed: {first}", waits.refused.len()))
         })
     }
 
@@ -152,7 +152,7 @@ impl Row {
         figures
     }
 
-    /// A request without leases has the budget of one lease.
+    /// A request without leases has the budget of a single lease.
     fn allowed(&self, cost: &PerRequest, [lease, allocation, body]: [f64; 3]) -> f64 {
         let leases = cost.bytes.leases.max(1.0);
         leases * self.changes * (lease + allocation * self.allocations) + body * cost.body

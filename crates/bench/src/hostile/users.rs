@@ -14,7 +14,7 @@ use super::attackers::Who;
 pub const CLIENTS: usize = 16;
 /// Number of projects of these users, unless they share one.
 const PROJECTS: usize = 4;
-/// The other users, whose latency is measured. Each has its own project.
+/// Ordinary users. The bench measures their latency. Each has its own project.
 pub const OTHERS: [&str; 6] = ["filler", "creator", "viewer", "planner", "starter", "asker"];
 /// Password of all users.
 pub const PASSWORD: &str = "password";

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 const CAPABILITIES: usize = 30;
 /// Number of concurrent requests while the cloud is filled.
 const AT_ONCE: usize = 8;
-/// Hours until the first lease starts: far enough that none starts during a measurement.
+/// Hours until the first lease starts: so far ahead that no lease starts during a measurement.
 const AHEAD_HOURS: i64 = 30 * 24;
 const YEAR_HOURS: i64 = 365 * 24;
 /// Number of years in which small leases start.
@@ -64,8 +64,8 @@ impl Cloud {
         Ok(())
     }
 
-    /// Inserts leases of one host for some hours, of which very many fit, directly into the database. The
-    /// service must be stopped and have no leases. Creating them with requests would take longer than the
+    /// Inserts leases of a single host for some hours directly into the database. Very many fit. The service
+    /// must be stopped and have no leases. Creating them with requests would take longer than the
     /// measurement.
     pub fn enter(&self, database: &Path, leases: usize) -> Result<()> {
         let mut example = cargo();
@@ -76,7 +76,7 @@ impl Cloud {
         output_of(&mut example).map(drop)
     }
 
-    /// Requests leases until `leases` of them are accepted.
+    /// Requests leases until `leases` requests are accepted.
     pub fn fill(&mut self, caller: &Caller, leases: usize) -> Result<()> {
         let (mut accepted, mut refused) = (0, 0);
         while accepted < leases {
@@ -127,8 +127,8 @@ impl Cloud {
         self.of(&reservation, YEAR_HOURS, hours)
     }
 
-    /// A lease of so many hosts that it is usually refused: most of all hosts, or most of those with a
-    /// capability.
+    /// A lease that needs 60 to 95 % of all hosts or of all hosts with a capability, so it is usually
+    /// refused.
     pub fn wide_lease(&mut self) -> Value {
         let share = self.random.between(60, 95) as usize;
         let (all, wanted) = if self.random.chance(50) {
@@ -143,7 +143,7 @@ impl Cloud {
         self.of(&reservation, YEAR_HOURS, hours)
     }
 
-    /// A lease of one host for some hours.
+    /// A lease of a single host for some hours.
     pub fn small_lease(&mut self) -> Value {
         let hours = self.random.between(1, 24);
         self.of(&whole_hosts(1, 1), YEARS * YEAR_HOURS, hours)

@@ -52,7 +52,7 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
     if let Some(only) = only.as_deref().filter(|only| !PARTS.contains(only)) {
         bail!("no part is called '{only}': {}", PARTS.join(", "));
     }
-    ensure!(!throughput || only.is_none(), "--only names a part of what is measured without --throughput");
+    ensure!(!throughput || only.is_none(), "--only cannot be used with --throughput");
     let wanted = |part| only.as_deref().is_none_or(|only| only == part);
     let ours = ours.map_or_else(places::released, Ok)?;
     let mut report = Report::default();
@@ -160,6 +160,6 @@ fn core(report: &mut Report) -> Result<()> {
 fn memory_mib(server: &Server) -> Result<f64> {
     let status = fs::read_to_string(format!("/proc/{}/status", server.process())).context("no /proc")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS is no number")?;
+    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS isn't a number")?;
     Ok(kib / 1024.0)
 }

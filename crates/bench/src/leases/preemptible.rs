@@ -32,7 +32,7 @@ pub fn run(ours: &Executable, hosts: usize, samples: usize, report: &mut Report)
     let mut cloud = Cloud::new(hosts);
     eprintln!("taking on {hosts} hosts");
     cloud.take_on_hosts(server.caller())?;
-    eprintln!("asking where preemptible instances may run");
+    eprintln!("asking on which hosts preemptible instances can run");
     let hints = json!({"preemptible": true});
     let without = json!({"scheduler_hints": hints});
     let with = json!({"scheduler_hints": hints, "vcpus": 2, "memory_mb": 4096, "disk_gb": 20});

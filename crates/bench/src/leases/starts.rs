@@ -28,7 +28,7 @@ const MEANWHILE: Duration = Duration::from_secs(5);
 /// Time after which leases that haven't started are given up.
 const PATIENCE_SECONDS: i64 = 60;
 
-/// Starts a lease on each host. `before` says in the report what ran before.
+/// Starts a lease on each host. `before` names the preceding load in the report.
 pub fn run(server: &Server, cloud: &mut Cloud, before: &str, report: &mut Report) -> Result<()> {
     let caller = server.caller();
     let last = newest(caller)?;
@@ -45,7 +45,7 @@ pub fn run(server: &Server, cloud: &mut Cloud, before: &str, report: &mut Report
     let (late, created) = thread::scope(|scope| -> Result<_> {
         let others = scope.spawn(|| created(server.url(), start, &meanwhile));
         let late = arrivals(caller, start, &mut waiting, last)?;
-        Ok((late, others.join().map_err(|_| anyhow!("who makes leases panicked"))??))
+        Ok((late, others.join().map_err(|_| anyhow!("the thread that creates leases panicked"))??))
     })?;
     ensure!(waiting.is_empty(), "{} of {} leases did not begin", waiting.len(), cloud.hosts());
     let name = format!("lateness of {} starts at once{before}", cloud.hosts());
@@ -108,7 +108,7 @@ fn newest(caller: &Caller) -> Result<u64> {
 
 /// A batch of notifications.
 struct Told {
-    /// Time of arrival. Parsing so many notifications afterward takes long.
+    /// Time of arrival, taken before parsing, because parsing all the notifications takes long.
     at: Timestamp,
     /// Number of the last one.
     newest: u64,

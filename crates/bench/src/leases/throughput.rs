@@ -132,7 +132,7 @@ fn durable_postgres() -> Result<ScratchPostgres> {
     Ok(postgres)
 }
 
-/// Updates of one row per second by as many clients, measured with pgbench.
+/// Updates of a single row per second by the same number of clients, measured with pgbench.
 fn commits(postgres: &ScratchPostgres, directory: &Path) -> Result<f64> {
     for statement in ["CREATE TABLE counter (number bigint)", "INSERT INTO counter VALUES (0)"] {
         postgres.run(statement).map_err(|error| anyhow!(error))?;

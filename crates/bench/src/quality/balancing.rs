@@ -1,4 +1,4 @@
-//! Compares the balance that `hbal --search=deep` reaches with that of the greedy search.
+//! Compares `hbal --search=deep` with the greedy search by the balance that they reach.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ const LARGE: [(&str, &str); 2] = [("--nodes 80 --seed 1", "10"), ("--nodes 200 -
 /// migrations.
 const LIMITS: [(&str, &[&str]); 2] = [("moves", &[]), ("copies", &["--max-copies=usual"])];
 
-/// Result of one search.
+/// Result of a search.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     score: f64,
@@ -52,7 +52,7 @@ struct Found {
 #[derive(Clone, Debug)]
 struct Row {
     cluster: &'static str,
-    /// Cost of which the deep search can't spend more than the greedy one: `moves` or `copies`.
+    /// Cost that limits the deep search to the greedy search's result: `moves` or `copies`.
     limit: &'static str,
     initial_score: f64,
     initial_n1: f64,

@@ -21,6 +21,6 @@ pub fn main(mut arguments: Arguments) -> Result<()> {
             balancing::table(&ours, large, json)?;
             if json { Ok(()) } else { rolling::table(&ours) }
         }
-        Some(other) => bail!("the quality of what? balancing or rolling, not '{other}'"),
+        Some(other) => bail!("invalid benchmark '{other}': expected balancing or rolling"),
     }
 }

@@ -1,4 +1,4 @@
-//! Compares the number of groups of `hroller --search=deep` with that of the exact search.
+//! Compares `hroller --search=deep` with the exact search by the number of groups.
 
 use std::path::Path;
 
