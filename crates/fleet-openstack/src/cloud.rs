@@ -46,7 +46,7 @@ enum Turn {
 #[derive(Debug)]
 enum Creation {
     Created(Answer),
-    /// The object may exist, so look for it. If it doesn't, this is why it was not created.
+    /// The object might exist, so look for it. If it doesn't, this error is the reason.
     Conflict(FleetError),
 }
 
@@ -104,8 +104,8 @@ impl Cloud {
     }
 
     /// Sends a request to create an object. Of two such requests at the same time, Nova answers one with 500
-    /// (`DBDuplicateEntry`) instead of 409. A 500 for another reason is also a conflict, because the object may have been
-    /// created before the request failed.
+    /// (`DBDuplicateEntry`) instead of 409. Any other 500 is also treated as a conflict, because the object
+    /// might have been created before the request failed.
     async fn create(&self, call: Call) -> Result<Creation, FleetError> {
         match self.session.call(&call).await {
             Ok(answer) => Ok(Creation::Created(answer)),
@@ -137,7 +137,7 @@ impl Cloud {
     }
 }
 
-/// Errors that a repetition can't fix become `Refused`. All others become `Unavailable`, since they can pass.
+/// Errors that a repetition can't fix become `Refused`. Temporary errors become `Unavailable`.
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn failed(error: Error) -> FleetError {
     match error.status() {

@@ -1,5 +1,5 @@
 //! Differences between the cloud and the store in the objects of leases. This module sends no requests: it
-//! compares the stored reservations with what was seen and assigns each difference a remedy.
+//! compares the stored reservations with observations and assigns each difference a remedy.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ pub(crate) struct Found {
     pub(crate) remedy: Remedy,
 }
 
-/// The cloud as it was seen. Objects that were not read are not compared.
+/// Observations of the cloud. Objects that were not read are not compared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
     pub(crate) aggregates: &'a [Aggregate],
@@ -64,8 +64,8 @@ pub(crate) fn compare(wanted: &Wanted, seen: Seen<'_>) -> Vec<Found> {
     found
 }
 
-/// Reservations whose aggregate exists and notes that it was complete. The planner prepares missing and
-/// incomplete ones anyway.
+/// Reservations with an aggregate that is marked as complete. The planner prepares missing and incomplete
+/// ones anyway.
 pub(crate) fn prepared<'a>(
     wanted: &'a Wanted,
     aggregates: &'a [Aggregate],

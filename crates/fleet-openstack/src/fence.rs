@@ -70,13 +70,13 @@ pub enum Fence {
         /// Whether servers of any project may run in the free pool, and hosts are adopted with servers on
         /// them.
         open_pool: bool,
-        /// Projects whose servers are preemptible unless a request says otherwise. Empty in an open pool,
+        /// Projects with servers that are preemptible unless a request says otherwise. Empty in an open pool,
         /// where existing servers would become preemptible.
         projects: Vec<ProjectPattern>,
     },
     /// Nova's own tenant isolation, which reads the projects in the metadata of aggregates.
     Tenant {
-        /// IDs of the projects whose servers are preemptible. Only these projects may use the free pool.
+        /// IDs of the projects with preemptible servers. Only these projects may use the free pool.
         preemptible: BTreeSet<String>,
     },
     /// Nova's isolated aggregates: hosts of a lease have a trait that servers must require, with a flavor
@@ -129,7 +129,7 @@ impl Fence {
         self.flavors().map(|_| required(FREE))
     }
 
-    /// Whether every server on a host of the free pool is preemptible, regardless of what admitted it.
+    /// Whether every server on a host of the free pool is preemptible, admitted by its flavor or by its image.
     pub(crate) fn marks_by_place(&self) -> bool {
         matches!(self, Self::Traits { images: true, .. })
     }

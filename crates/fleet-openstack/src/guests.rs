@@ -88,5 +88,5 @@ impl OpenStackFleet {
 }
 
 fn somebody_elses(guest: GuestId, host: &str) -> FleetError {
-    FleetError::Refused(format!("server {guest} on host {host} is somebody else's"))
+    FleetError::Refused(format!("server {guest} on host {host} belongs to another user"))
 }

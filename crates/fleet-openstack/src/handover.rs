@@ -1,5 +1,5 @@
-//! Handovers of hosts. Each step looks first, does what is left to do, and can be repeated after a crash at
-//! any point.
+//! Handovers of hosts. Each step observes the host first, does the remaining work, and can be repeated after
+//! a crash at any point.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ impl OpenStackFleet {
         self.memory().forget_details(&look.names.hypervisor);
         if let Some(zone) = pools::zone(look.aggregates(), look.host()) {
             return Err(FleetError::Refused(format!(
-                "host {} is in an aggregate with the availability zone {zone}: Nova would not let it change to that of a \
+                "host {} is in an aggregate with the availability zone {zone}, so Nova would not let it join the zone of a \
                  reservation; take it out of that aggregate first",
                 look.host()
             )));
@@ -51,8 +51,8 @@ impl OpenStackFleet {
         Ok(Outcome::Done)
     }
 
-    /// Refuses a host with servers that may not run in the free pool. A server's place doesn't make it
-    /// preemptible here, since the host was open to all projects until now.
+    /// Refuses a host with servers that aren't allowed in the free pool. A server's place doesn't make it
+    /// preemptible here, because the host was open to all projects until now.
     async fn refuse_servers(&self, look: &Look) -> Result<(), FleetError> {
         if self.settings.fence.opens_pool() {
             return Ok(());
@@ -104,7 +104,7 @@ impl OpenStackFleet {
         }
         if !look.service.is_enabled() {
             return Err(FleetError::Unavailable(format!(
-                "the compute service on host {} is disabled by somebody else ({})",
+                "the compute service on host {} was disabled by another user or program ({})",
                 look.host(),
                 look.service.disabled_reason.as_deref().unwrap_or("no reason is given")
             )));
@@ -372,7 +372,7 @@ impl OpenStackFleet {
         Ok(free)
     }
 
-    /// Sets these keys of an aggregate's metadata, if any of them differs.
+    /// Sets these keys of an aggregate's metadata, if any key differs.
     pub(crate) async fn mark(
         &self,
         aggregate: &Aggregate,

@@ -16,7 +16,7 @@ pub(crate) fn parse_uuid(text: &str) -> Option<u128> {
 /// Prefix of the names of reservations' flavors.
 pub(crate) const FLAVOR: &str = "reservation:";
 
-/// Resource class of which each server of an instance reservation uses one.
+/// Resource class of an instance reservation. Each of its servers uses one unit.
 pub(crate) fn resource_class(reservation: ReservationId) -> String {
     format!("CUSTOM_RESERVATION_{}", reservation.to_string().to_uppercase().replace('-', "_"))
 }

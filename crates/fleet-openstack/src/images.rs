@@ -1,6 +1,6 @@
 //! Images of servers, made before the servers are deleted with their lease. A property of the image
-//! identifies what it was made for, so the next attempt finds it. Once an image is ready, it is given to the
-//! server's project.
+//! identifies the server and the lease, so the next attempt finds it. Once an image is ready, it is given to
+//! the server's project.
 
 use fleet::{FleetError, OperationKey, Outcome};
 use leases::ids::{GuestId, HostId, ReservationId};
@@ -120,7 +120,7 @@ impl OpenStackFleet {
         }
         if !server.can_be_imaged() {
             let (id, status) = (&server.id, &server.status);
-            let error = format!("Nova makes no image of server {id}, whose status is {status}");
+            let error = format!("Nova makes no image of server {id} in status {status}");
             return Ok(Stage::Failed(FleetError::Refused(error)));
         }
         let name: String = format!("{PREFIX}{}", server.name).chars().take(LONGEST_NAME).collect();

@@ -14,7 +14,7 @@ pub(crate) struct Imaging {
     pub(crate) reservation: ReservationId,
     /// The lease's `images_for`, which tells these images from those made for other moments.
     pub(crate) moment: Timestamp,
-    /// Start of this attempt, which makes all images or those that are still missing.
+    /// Start of this attempt, which creates the missing images.
     pub(crate) since: Timestamp,
     pub(crate) servers: BTreeMap<GuestId, Stage>,
     /// The obstacle that was logged last.

@@ -52,8 +52,8 @@ impl OpenStackFleet {
         }
     }
 
-    /// Gives the host to the reservation. No server of another lease or project may be on it, and it must
-    /// still be impossible to start one.
+    /// Gives the host to the reservation. The host must have no server of another lease or project, and must
+    /// not admit new ones.
     pub(crate) async fn let_owner_in(&self, pool: &Aggregate, look: &Look) -> Result<(), FleetError> {
         if self.isolates() {
             let name = trait_of(pool);

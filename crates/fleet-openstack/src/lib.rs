@@ -142,7 +142,7 @@ impl OpenStackFleet {
         tokio::time::sleep(self.settings.settle).await;
     }
 
-    /// Hypervisors whose hosts can be told apart.
+    /// Hypervisors with distinguishable hosts.
     async fn hypervisors(&self) -> Result<Vec<Hypervisor>, FleetError> {
         let all = self.cloud.hypervisors().await?;
         Ok(self.memory().learn(all))
@@ -175,7 +175,7 @@ impl OpenStackFleet {
         Ok(Look { names, service, sight, place })
     }
 
-    /// All compute services. Also records which of them report.
+    /// All compute services. Also records which services report.
     async fn all_services(&self) -> Result<Vec<ComputeService>, FleetError> {
         let services = self.cloud.services(None).await?;
         let now = self.clock.now();

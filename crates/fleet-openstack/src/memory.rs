@@ -120,8 +120,8 @@ impl Memory {
         }
     }
 
-    /// Reservations that hold these addresses, by Neutron's last answer. `None` if it didn't include all of
-    /// them.
+    /// Reservations that hold these addresses, by Neutron's last answer. `None` if the answer lacked some
+    /// addresses.
     pub(crate) fn addresses(&self, all: &[FloatingIp]) -> Option<BTreeMap<FloatingIpId, ReservationId>> {
         let mut seen = BTreeMap::new();
         for ip in all {

@@ -178,7 +178,7 @@ impl OpenStackFleet {
         Ok(Outcome::Pending)
     }
 
-    /// Whether a step may move the server off the host in its current place.
+    /// Whether a step is allowed to move the server off the host in its current place.
     fn is_to_go(&self, look: &Look, server: &Server, key: &OperationKey) -> bool {
         let owner = look.sight.owner(server, &self.settings);
         let of_lease = key.lease.is_some_and(|lease| owner == GuestOwner::Lease(lease));

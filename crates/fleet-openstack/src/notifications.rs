@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// Maximum size of a message, bytes. Nova's messages have some thousands.
 const LONGEST: usize = 1 << 20;
 
-/// Maximum number of aggregates whose hosts are remembered.
+/// Maximum number of aggregates with remembered hosts.
 const AGGREGATES: usize = 1000;
 
 /// Binary of the service that runs servers.

@@ -53,7 +53,7 @@ pub(crate) const STORE: &str = "allot:store";
 pub(crate) struct Pool<'a> {
     pub(crate) reservation: ReservationId,
     pub(crate) lease: Option<LeaseId>,
-    /// Project whose servers belong to the lease.
+    /// Project of the lease's servers.
     pub(crate) project: &'a str,
     /// Whether the reservation has whole hosts.
     pub(crate) whole: bool,
@@ -239,7 +239,7 @@ const KEPT_PROJECT: &str = "allot:project";
 pub(crate) struct Kept<'a> {
     pub(crate) reservation: ReservationId,
     pub(crate) lease: Option<LeaseId>,
-    /// Project whose servers belonged to the lease.
+    /// Project of the former lease's servers.
     pub(crate) project: &'a str,
     pub(crate) aggregate: &'a Aggregate,
 }
@@ -306,7 +306,7 @@ pub(crate) fn instances(
     metadata
 }
 
-/// Zone of a host from its aggregates, except those of reservations.
+/// Zone of a host from its aggregates, except for reservations' aggregates.
 pub(crate) fn zone<'a>(aggregates: &'a [Aggregate], host: &str) -> Option<&'a str> {
     let mut others = foreign(aggregates).filter(|other| other.hosts.contains(host));
     others.find_map(|other| other.availability_zone.as_deref())

@@ -2,9 +2,9 @@
 //!
 //! Nova considers a service down if it hasn't reported for `service_down_time`. Services report through the
 //! message bus and Nova's conductors. When these fail, all services are down while hosts and servers are
-//! fine, and when they recover, services come up one after the other. If leases were given other hosts
-//! because of that, healthy servers would be deleted. So a host has failed once its service has been down for
-//! a while during which most others were up. Until then its health is unknown.
+//! fine, and when they recover, services report again one by one. Replacing the hosts of leases in such a
+//! case would delete healthy servers. So a host counts as failed only after its service was down for some
+//! time while most services were up. Until then its health is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,9 +17,9 @@ use crate::wire::ComputeService;
 /// Tracks services that don't report.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
-    /// Times since which services have been down while most others were up, by host.
+    /// Start of the time in which a service was down while most services were up, by host.
     silent: BTreeMap<String, Timestamp>,
-    /// Hosts whose services have been down for long enough.
+    /// Hosts with services that have been down for long enough.
     failed: BTreeSet<String>,
 }
 
@@ -73,7 +73,7 @@ mod tests {
         serde_json::from_value(service).expect("a service")
     }
 
-    /// A cloud with this number of hosts, of which `down` are down.
+    /// A cloud with this number of hosts. `down` hosts are down.
     fn cloud(hosts: usize, down: &[usize]) -> Vec<ComputeService> {
         let state = |number| if down.contains(&number) { "down" } else { "up" };
         (1..=hosts).map(|number| service(&format!("host{number}"), state(number), None)).collect()

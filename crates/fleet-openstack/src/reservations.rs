@@ -63,7 +63,7 @@ impl OpenStackFleet {
         Some(found.aggregate)
     }
 
-    /// Creates missing objects, including those that were deleted behind our back. With `again`, also
+    /// Creates missing objects, including objects that were deleted by another program. With `again`, also
     /// restores changed objects, regardless of the notes.
     async fn ensured_all(
         &self,
@@ -279,7 +279,7 @@ fn rebuilt<'a>(leased: &LeasedFlavor, of_size: NewFlavor<'a>) -> (NewFlavor<'a>,
     (NewFlavor { vcpus: of_size.vcpus.max(1), ..of_size }, amounts.chain(required).chain(forbidden).collect())
 }
 
-/// Whether the flavor requests exactly what was leased.
+/// Whether the flavor requests exactly the leased resources.
 fn asks_for(flavor: &Flavor, leased: &LeasedFlavor) -> bool {
     let instance = InstanceSize::new(flavor.vcpus, flavor.ram, flavor.disk);
     let now = instance.and_then(|instance| {

@@ -16,9 +16,9 @@ pub struct Settings {
     /// Name of the free pool's aggregate: `aggregate_freepool_name` of blazar-nova. It is created if it
     /// doesn't exist.
     pub free_pool: String,
-    /// Time for which Nova's schedulers can use what they read before a change.
+    /// Time for which Nova's schedulers can use outdated data after a change.
     pub settle: Duration,
-    /// Time for which a compute service must be down, while most others are up, before its host has failed.
+    /// Time for which a compute service must be down, while most services are up, before its host has failed.
     pub failed_after: SignedDuration,
     /// Time after which a live migration is aborted. Zero leaves the limit to Nova.
     pub migration_time: SignedDuration,

@@ -1,5 +1,4 @@
-//! Result of a look at the cloud, and the parts of it that the traits of drivers need. This module sends no
-//! requests.
+//! Observations of the cloud, in the form that the traits of drivers need. This module sends no requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +78,7 @@ pub(crate) struct Known<'a> {
     pub(crate) settings: &'a Settings,
     /// Servers that were asked to shut down, with the time of the first request.
     pub(crate) stopping: &'a BTreeMap<GuestId, Timestamp>,
-    /// Hosts whose compute services have been down for long enough.
+    /// Hosts with compute services that have been down for long enough.
     pub(crate) failed: &'a BTreeSet<String>,
     /// Hosts by the names of their services.
     pub(crate) hosts: &'a BTreeMap<String, HostId>,
@@ -257,7 +256,7 @@ impl Sight {
         })
     }
 
-    /// Zones of hosts, by host, except those of reservations.
+    /// Zones of hosts, by host, except for zones of reservations.
     pub(crate) fn zones(&self) -> BTreeMap<&str, &str> {
         let others = pools::foreign(&self.aggregates);
         let zoned = others.filter_map(|other| Some((other, other.availability_zone.as_deref()?)));

@@ -2,7 +2,7 @@
 //! the reservation's class as the reservation has slots there. That number is noted in the aggregate once all
 //! else is done.
 //!
-//! Servers may stay when the reservation is over. They use its class as long as they exist, so the provider
+//! Servers can stay when the reservation is over. They use its class as long as they exist, so the provider
 //! keeps its inventory of the class. New servers can't use it, since the host has left the aggregate. The
 //! rest is noted in the free pool's aggregate, and the next step on slots of the host deletes the inventories
 //! that are no longer used.

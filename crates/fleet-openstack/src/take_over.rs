@@ -22,7 +22,7 @@ use crate::wire::Aggregate;
 /// Number of providers read, or aggregates changed, concurrently.
 const AT_ONCE: usize = 8;
 
-/// A reservation that Blazar has made and whose lease isn't over.
+/// A reservation of an unfinished lease in Blazar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlazarReservation {
     /// Identifier of the reservation. Its aggregate and its flavor have the same.
@@ -83,7 +83,8 @@ impl OpenStackFleet {
                     other.hypervisor
                 )),
                 None => {
-                    traces.differs(format!("host {name} has number {id} in Blazar, and Nova has none such"));
+                    traces
+                        .differs(format!("host {name} has number {id} in Blazar, but Nova has no such host"));
                 }
             }
         }
@@ -195,7 +196,7 @@ impl BlazarTraces {
             }
             if !known.contains(&id) {
                 self.differs(format!(
-                    "aggregate {id} is of a reservation that is not among those that were read: it was made later, or its \
+                    "aggregate {id} belongs to a reservation that was not read: it was made later, or its \
                      lease failed or is over"
                 ));
             }

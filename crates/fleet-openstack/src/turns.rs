@@ -10,8 +10,8 @@ use tokio::sync::OwnedMutexGuard;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Turn {
     Host(HostId),
-    /// A reservation as a whole. A step that has a host's turn may wait for this one, but not the other way
-    /// round.
+    /// A reservation as a whole. A step that has a host's turn can wait for a reservation's turn, but not the
+    /// reverse.
     Reservation(ReservationId),
     Address(FloatingIpId),
 }

@@ -31,14 +31,14 @@ pub(crate) struct Watch {
     pub(crate) access: BTreeMap<String, BTreeSet<String>>,
     /// Generation and total of each class of the providers for slots, as last read.
     pub(crate) slots: BTreeMap<String, (u64, BTreeMap<String, u64>)>,
-    /// The last flavor whose access was read in rotation.
+    /// The last flavor in the rotation that reads access lists.
     turn: String,
 }
 
 impl Watch {
     /// Chooses at most `most` of these flavors and providers to read. Providers are read when their
     /// generation has changed, and leave half of the reads to flavors. Flavors with known differences come
-    /// first, then all others in rotation.
+    /// first, then the remaining flavors in rotation.
     pub(crate) fn choose(
         &mut self,
         flavors: &BTreeSet<String>,

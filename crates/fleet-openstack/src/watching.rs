@@ -1,6 +1,6 @@
 //! Compares the objects of leases in the cloud with the store. Each look at the whole cloud reads lists, and
 //! in rotation some of the objects that take a request each. A difference is logged when it is first seen and
-//! undone if the next look still finds it, so an operator who has changed something on purpose reads about it
+//! undone if the next look still finds it, so an operator that has changed an object on purpose is warned
 //! first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ impl OpenStackFleet {
         Arc::clone(&self.memory().watch.wanted)
     }
 
-    /// Compares the cloud, whose aggregates were listed, with the store. If a request fails, the last result
+    /// Compares the cloud with the store, based on the listed aggregates. If a request fails, the last result
     /// stays.
     pub(crate) async fn watch(&self, seen: &[Aggregate]) {
         match self.found(seen, READS).await {

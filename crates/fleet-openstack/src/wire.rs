@@ -97,7 +97,7 @@ pub(crate) struct Server {
     pub(crate) scheduler_hints: Option<BTreeMap<String, Value>>,
 }
 
-/// The flavor that a server was started with, as it was then.
+/// The flavor that a server was started with, unaffected by later changes of the flavor.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct EmbeddedFlavor {
     #[serde(default)]
@@ -292,7 +292,7 @@ impl ComputeService {
         self.state == "up" && !self.forced_down
     }
 
-    /// Whether new servers may be scheduled to it.
+    /// Whether new servers can be scheduled to it.
     pub(crate) fn is_enabled(&self) -> bool {
         self.status == "enabled"
     }

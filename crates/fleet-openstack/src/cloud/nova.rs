@@ -121,7 +121,7 @@ struct Migrations {
 }
 
 impl Cloud {
-    /// Compute services of the whole cloud, or of one host.
+    /// Compute services of the whole cloud, or of a single host.
     pub(crate) async fn services(&self, host: Option<&str>) -> Result<Vec<ComputeService>, FleetError> {
         let call = Call::get(COMPUTE, "list compute services", &["os-services"]);
         let call = call.with_query("binary", "nova-compute").at_most(MOST_BYTES);
@@ -192,7 +192,7 @@ impl Cloud {
         self.set_metadata(id, &BTreeMap::new()).await
     }
 
-    /// Sets metadata keys, and removes those whose value is `None`. Other keys stay.
+    /// Sets metadata keys, and removes keys with the value `None`. Other keys stay.
     pub(crate) async fn set_metadata(
         &self,
         id: u64,
@@ -310,8 +310,8 @@ impl Cloud {
         self.ask::<Migrations>(call).await.map(|answer| answer.migrations)
     }
 
-    /// The latest cold migrations that the user has requested, newest first. Nova returns one page of them,
-    /// and most are over.
+    /// The latest cold migrations that the user has requested, newest first. Nova returns a single page, and
+    /// most migrations are over.
     pub(crate) async fn cold_migrations(&self, user: &str) -> Result<Vec<Migration>, FleetError> {
         let call = Call::get(MIGRATIONS, "list migrations", &["os-migrations"]).at_most(MOST_BYTES);
         let call = call.with_query("migration_type", "migration").with_query("user_id", user);

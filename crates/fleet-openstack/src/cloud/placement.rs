@@ -206,7 +206,7 @@ impl Cloud {
     /// Creates the trait or class at that path unless it exists.
     async fn ensure_named(&self, call: Call, path: &[&str; 2]) -> Result<(), FleetError> {
         let _turn = self.turn_for(path[1]).await;
-        let show = Call::get(PLACEMENT, "look for what was to be created", path);
+        let show = Call::get(PLACEMENT, "check that the new object exists", path);
         self.ensure(call, async || Ok(self.send_unless(show, &[404]).await?.is_some())).await
     }
 
@@ -292,5 +292,7 @@ impl Cloud {
 
 /// Every attempt was rejected because of changes by other clients.
 fn others(what: &str) -> FleetError {
-    FleetError::Unavailable(format!("placement: {what}: others change the provider all the time"))
+    FleetError::Unavailable(format!(
+        "placement: {what}: each attempt conflicted with another change of the provider"
+    ))
 }

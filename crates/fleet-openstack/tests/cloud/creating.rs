@@ -31,7 +31,7 @@ async fn steps_of_one_service_do_not_overtake_each_other_when_they_create_the_sa
         let fleet = cloud.fleet();
         let hosts = || (1..=6).map(HostId);
         assert_eq!(join_all(hosts().map(|host| adopt(&fleet, host))).await, vec![Ok(Outcome::Done); 6]);
-        // The lease's aggregate doesn't exist, so each of them tries to create it.
+        // The lease's aggregate doesn't exist, so each step tries to create it.
         join_all(hosts().map(async |host| done(&fleet, &handover(host)).await)).await;
         assert_eq!(duplicates(&cloud.exchanges()), 0);
         assert_eq!(seen(&fleet, HostId(6)).await.place, Place::Held(MINE));
@@ -99,7 +99,7 @@ async fn whatever_was_created_although_the_answer_is_500_is_taken() {
         assert_eq!(adopt(&cloud.fleet(), ONE).await, Ok(Outcome::Done));
         cloud.lose_answer(method.clone(), part);
         done(&cloud.fleet(), &[Action::Grant(ONE, MINE, 2)]).await;
-        // Nothing was created, so the step fails with a reason.
+        // Nova created no object, so the step fails with a reason.
         let cloud = Standin::start(1).await;
         assert_eq!(adopt(&cloud.fleet(), ONE).await, Ok(Outcome::Done));
         cloud.fail(method, part, 500, 9);

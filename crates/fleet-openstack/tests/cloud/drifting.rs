@@ -271,7 +271,7 @@ async fn whose_servers_are_is_what_the_store_says() {
         let expected = [(guest(&own), GuestOwner::Lease(LEASE)), (guest(&foreign), GuestOwner::Other)];
         assert_eq!(owners, expected.into());
     }
-    // The same for servers in slots.
+    // Servers in slots behave the same way.
     let (cloud, fleet) = running(Fence::BlazarFilter, Action::Grant(ONE, MINE, 2)).await;
     for project in ["mine", "bob"] {
         let id = cloud.state().boot("host1", project, false);

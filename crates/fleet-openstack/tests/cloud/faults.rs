@@ -1,4 +1,4 @@
-//! A cloud whose requests fail at any point, and services that crash there.
+//! Requests that fail at any point, and services that crash there.
 
 use std::collections::BTreeSet;
 

@@ -29,7 +29,8 @@ async fn made(terms: ReservationTerms) -> (serde_json::Value, BTreeMap<String, S
     (state.sizes[&MINE.to_string()].clone(), state.specs[&MINE.to_string()].clone())
 }
 
-/// The same for two instances of the flavor `pinned`, which had this much memory when it was leased.
+/// Like the function above, for two instances of the flavor `pinned`. `memory_mib` is its memory when it
+/// was leased.
 async fn made_for(memory_mib: u32) -> (serde_json::Value, BTreeMap<String, String>) {
     let specs = BTreeMap::from([("hw:cpu_policy".to_owned(), "dedicated".to_owned())]);
     let instance = InstanceSize::new(4, memory_mib, 5).expect("a size");

@@ -313,7 +313,7 @@ impl Subject for Real {
     }
 
     async fn guest_sets_out(&self, host: HostId) -> GuestId {
-        // Nova starts no server on a host whose service is disabled, so it must be there before.
+        // Nova starts no server on a host with a disabled service, so it must be there before.
         guest(&self.admin.boot(&self.names[&host], true).await)
     }
 

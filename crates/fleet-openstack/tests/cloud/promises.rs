@@ -13,7 +13,7 @@ use leases::project::ProjectId;
 
 use crate::standin::{NETWORK, Standin};
 
-/// The project whose servers are preemptible.
+/// The project with preemptible servers.
 pub const SPOT: &str = "spot";
 
 struct Pretended {

@@ -35,7 +35,7 @@ const LEASE: LeaseId = LeaseId(0x7f0c_4a39_6f0e_4c52_9d5a_0b1c_c07e_91a3);
 
 /// Takes the first of two hosts through everything that can be done to it. `boot` starts a server there and
 /// returns its identifier. The server belongs to the lease's project if the lease holds the host, and is
-/// preemptible otherwise. `meanwhile` lets time pass, and does to images what a hypervisor does.
+/// preemptible otherwise. `meanwhile` lets time pass, and completes images like a hypervisor.
 async fn walk(
     fleet: &dyn Fleet,
     [host, other]: [HostId; 2],
@@ -230,7 +230,7 @@ fn kind(exchange: &Exchange) -> String {
 
 /// The first part of the stand-in's answer that the cloud's answers don't have.
 fn strange(place: &str, ours: &Value, theirs: &[&Value]) -> Option<String> {
-    /// Objects whose keys are chosen names.
+    /// Objects with user-defined keys.
     const CHOSEN: [&str; 5] = ["metadata", "allocations", "inventories", "extra_specs", "cpu_info"];
     let theirs: Vec<&Value> = theirs.iter().copied().filter(|value| !value.is_null()).collect();
     match ours {

@@ -17,7 +17,7 @@ use crate::standin::{Standin, State};
 const TWO: HostId = HostId(2);
 const ROOM: ReservationId = ReservationId(0xb2);
 
-/// A cloud with a lease of one host, a lease of slots on another, and a third host without leases.
+/// A cloud with a lease of a host, a lease of slots on a second host, and a third host without leases.
 async fn leased() -> Standin {
     let cloud = Standin::start(3).await;
     let fleet = cloud.fleet();
@@ -82,7 +82,7 @@ async fn what_blazar_has_made_becomes_what_the_driver_makes_and_back() {
     assert_eq!(seen(&fleet, ONE).await.place, Place::Held(MINE));
     let room = seen(&fleet, TWO).await;
     assert_eq!((room.place, room.slots), (Place::FreePool, BTreeMap::from([(ROOM, 3)])));
-    // The service also notes the store whose services change the cloud.
+    // The service also notes which store controls the cloud.
     let keeper = fleet::Keeper { store: "a".to_owned(), fence: 0 };
     fleet::Inventory::set_keeper(&fleet, keeper).await.expect("noted");
     fleet.give_back(&traces).await.expect("done");
@@ -121,9 +121,9 @@ async fn what_blazar_says_and_the_cloud_does_not_show_is_named() {
     let traces = fleet.compare_with_blazar(&reservations(), &renamed).await.expect("an answer");
     let said = traces.differences.join("; ");
     assert!(said.contains("host host9 is number 1 in Blazar, and in Nova that is host1"), "{said}");
-    assert!(said.contains("host host44 has number 44 in Blazar, and Nova has none such"), "{said}");
+    assert!(said.contains("host host44 has number 44 in Blazar, but Nova has no such host"), "{said}");
     // One of Blazar's leases isn't among them.
     let said = differences(&fleet, &reservations()[..1]).await;
-    assert!(said.contains("is of a reservation that is not among those that were read"), "{said}");
+    assert!(said.contains("belongs to a reservation that was not read"), "{said}");
     assert!(said.contains("host host1 is not leased now, and not in the aggregate freepool"), "{said}");
 }

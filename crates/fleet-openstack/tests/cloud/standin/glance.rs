@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::state::{State, uuid};
 use super::{Asked, Reply};
 
-/// Image property that identifies what an image was made for.
+/// Image property that identifies the server and the lease of an image.
 const MADE_FOR: &str = "allot_made_for";
 
 #[derive(Clone, Debug)]

@@ -1,12 +1,12 @@
-//! How Nova moves servers: those that are shut off a step further with each list of servers, as the lab's does with each
-//! second; those that run at once, or never.
+//! Migrations in Nova. A cold migration advances a step with each listing of servers, like Nova in the lab
+//! with each second. A live migration completes immediately, or hangs.
 
 use serde_json::{Value, json};
 
 use super::state::{State, uuid};
 use super::{Asked, Reply};
 
-/// When all of them have begun, in UTC.
+/// Start of every migration, in UTC.
 pub const BEGAN: &str = "2026-11-27T22:30:33.000000";
 
 /// A migration.
@@ -20,18 +20,18 @@ pub struct Migration {
     pub status: &'static str,
 }
 
-/// What comes of a confirmation.
+/// Behavior after a confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confirmations {
-    /// It is on its way when the answer comes.
+    /// The migration is being confirmed when Nova answers.
     AtOnce,
-    /// It is taken, and nothing is seen of that yet.
+    /// Nova accepts the confirmation, but doesn't show that yet.
     Late,
-    /// It is not taken.
+    /// Nova rejects the confirmation.
     Refused,
 }
 
-/// That user has the server moved.
+/// Begins a cold migration on behalf of a user.
 pub fn begin(state: &mut State, server: &str, to: &str, user: &'static str) -> Reply {
     let found = state.servers.get_mut(server).expect("it was looked for");
     if !["ACTIVE", "SHUTOFF"].contains(&found.status) || found.task.is_some() {
@@ -54,7 +54,7 @@ pub fn begin(state: &mut State, server: &str, to: &str, user: &'static str) -> R
     (202, Value::Null)
 }
 
-/// That user has a server moved that runs.
+/// Begins a live migration on behalf of a user.
 pub fn begin_live(state: &mut State, server: &str, to: &str, user: &'static str) -> Reply {
     let found = state.servers.get_mut(server).expect("it was looked for");
     if !["ACTIVE", "PAUSED"].contains(&found.status) || found.task.is_some() {
@@ -71,7 +71,7 @@ pub fn begin_live(state: &mut State, server: &str, to: &str, user: &'static str)
     (202, Value::Null)
 }
 
-/// Somebody wants a server to stay where it is.
+/// Aborts a live migration.
 pub fn abort(state: &mut State, server: &str, number: &str) -> Reply {
     let number: usize = number.parse().expect("a number");
     let migration = &mut state.migrations[number - 1];
@@ -86,7 +86,7 @@ pub fn abort(state: &mut State, server: &str, number: &str) -> Reply {
     (202, Value::Null)
 }
 
-/// Somebody says that the server works where it is.
+/// Confirms a cold migration.
 pub fn confirm(state: &mut State, server: &str) -> Reply {
     let waits = |migration: &&mut Migration| migration.server == server && migration.status == "finished";
     match state.migrations.iter_mut().find(waits) {
@@ -103,7 +103,7 @@ pub fn confirm(state: &mut State, server: &str) -> Reply {
     }
 }
 
-/// All that is under way goes a step further.
+/// Advances all migrations a step.
 pub fn go_on(state: &mut State) {
     if state.migrations_late {
         return;

@@ -1,5 +1,5 @@
 //! A cloud in memory: Keystone's login, and the parts of Nova, Placement, Neutron and Glance that the driver
-//! uses. The test `recorded` compares its answers with those of a real cloud.
+//! uses. The test `recorded` compares its answers with a real cloud's answers.
 
 mod glance;
 pub mod migrations;

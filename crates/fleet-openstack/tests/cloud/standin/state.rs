@@ -101,19 +101,18 @@ pub struct State {
     /// Number of looks for which deleted servers stay.
     pub slow_deletion: usize,
     pub next: u64,
-    /// Hosts that were in a pool and were later seen in none.
+    /// Hosts that were in a pool and were later seen without a pool.
     pub left_open: BTreeSet<String>,
     /// Project with a server on its way to the next host that enters an aggregate. The server arrives there
     /// at once.
     pub arrives: Option<&'static str>,
     /// Whether Nova fails to tell Placement that a host has entered an aggregate.
     pub forgets_placement: bool,
-    /// Projects that look for a host after every request, and the hosts that each of Nova's options has ever
-    /// let each of them use.
+    /// Projects that look for a host after every request, and all hosts that each project could ever use, by
+    /// Nova's options.
     pub watched: Vec<&'static str>,
     pub let_in: BTreeSet<(Isolation, String, &'static str)>,
-    /// Whether isolated aggregates have ever admitted a server without required traits to a host that is in
-    /// one of them.
+    /// Whether a host in an isolated aggregate has ever admitted a server without required traits.
     pub plain_let_in: bool,
 }
 
@@ -204,7 +203,7 @@ impl State {
         self.told.insert(id, hosts);
     }
 
-    /// Names of the aggregates whose hosts schedulers don't know correctly.
+    /// Names of the aggregates with hosts that schedulers don't know yet.
     pub fn wrongly_told(&self) -> Vec<String> {
         let wrong = |id: &u64, pool: &Aggregate| self.told.get(id).is_some_and(|told| *told != pool.hosts);
         self.aggregates
