@@ -21,7 +21,7 @@ const LEVELS: [u64; 4] = [60, 75, 85, 92];
 /// Time limit of the solver for a case.
 const SECONDS: f64 = 20.0;
 
-/// Results for pools of one size and fill level.
+/// Results for pools of the same size and fill level.
 #[derive(Debug, Default)]
 struct Outcome {
     /// Extra cost of our plans over the cheapest ones, in percent.

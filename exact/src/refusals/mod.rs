@@ -31,7 +31,7 @@ const LIMIT: f64 = 1.0;
 /// chains.
 const BEFORE: f64 = 14.0;
 
-/// Results for fleets of one size.
+/// Results for fleets of the same size.
 #[derive(Debug, Default)]
 struct Outcome {
     refused: u64,
@@ -51,8 +51,8 @@ struct Outcome {
     fewest: usize,
 }
 
-/// Judges `count` refusals on fleets whose seeds begin at `first_seed`. Fails if a refusal is needless, or if
-/// too many are avoidable.
+/// Judges `count` refusals on fleets with seeds from `first_seed`. Fails if a refusal is needless, or if too
+/// many are avoidable.
 pub fn judge_all(count: u64, first_seed: u64) -> Result<(), String> {
     println!("seeds from {first_seed} on");
     let mut outcomes: BTreeMap<u64, Outcome> = BTreeMap::new();
@@ -91,7 +91,7 @@ pub fn judge_all(count: u64, first_seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Judges at most `most` refusals of one fleet.
+/// Judges at most `most` refusals of a fleet.
 fn judge_fleet(seed: u64, hosts: u64, most: u64, outcome: &mut Outcome) -> Result<(), String> {
     let mut fleet = Fleet::draw(seed, hosts);
     let last = outcome.refused + most;
