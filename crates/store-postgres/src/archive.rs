@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::columns::{instant, plain, text, us, uuid};
 use crate::commit::{self, Pace};
-use crate::error::Trouble;
+use crate::error::TxError;
 use crate::load::{self, Wanted};
 use crate::{feed, journal, occupancy, power, refusals, tokens, usage};
 
@@ -19,7 +19,7 @@ use crate::{feed, journal, occupancy, power, refusals, tokens, usage};
 const TOGETHER: usize = 1000;
 
 /// Reads all records. The caller's transaction must read from a single snapshot.
-pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, Trouble> {
+pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, TxError> {
     let snapshot = load::snapshot(db, Wanted::ALL).await?;
     let mut archive = Archive { snapshot, ..Archive::default() };
     archive.notifications = journal::notifications(db, None, 0, u32::MAX).await?;
@@ -45,13 +45,13 @@ pub(crate) async fn export(db: &mut PgConnection) -> Result<Archive, Trouble> {
 }
 
 /// Identity of the store.
-pub(crate) async fn origin(db: &mut PgConnection) -> Result<Origin, Trouble> {
+pub(crate) async fn origin(db: &mut PgConnection) -> Result<Origin, TxError> {
     let (id, last): (String, i64) =
         sqlx::query_as("SELECT origin.id, fence.last FROM origin, fence").fetch_one(db).await?;
     Ok(Origin { id: Some(id), last_fence: last.cast_unsigned() })
 }
 
-async fn requests(db: &mut PgConnection) -> Result<Vec<IdempotencyRecord>, Trouble> {
+async fn requests(db: &mut PgConnection) -> Result<Vec<IdempotencyRecord>, TxError> {
     let rows = sqlx::query!("SELECT project, key, fingerprint, lease, at_us FROM request_key");
     let read = rows.fetch_all(db).await?.into_iter().map(|row| {
         Ok(IdempotencyRecord {
@@ -62,7 +62,7 @@ async fn requests(db: &mut PgConnection) -> Result<Vec<IdempotencyRecord>, Troub
             at: instant(row.at_us)?,
         })
     });
-    let mut read: Vec<IdempotencyRecord> = read.collect::<Result<_, Trouble>>()?;
+    let mut read: Vec<IdempotencyRecord> = read.collect::<Result<_, TxError>>()?;
     read.sort_by(|a, b| (&a.project, &a.key).cmp(&(&b.project, &b.key)));
     Ok(read)
 }
@@ -70,7 +70,7 @@ async fn requests(db: &mut PgConnection) -> Result<Vec<IdempotencyRecord>, Troub
 /// Writes all records. The caller ends the transaction. Returns `false` if the store isn't empty.
 ///
 /// Other writers wait for the row of the revision, and then see the imported records.
-pub(crate) async fn import(db: &mut PgConnection, archive: &Archive) -> Result<bool, Trouble> {
+pub(crate) async fn import(db: &mut PgConnection, archive: &Archive) -> Result<bool, TxError> {
     sqlx::query!("SELECT FROM revision FOR UPDATE").execute(&mut *db).await?;
     if feed::last(db).await?.number > 0 || !export(db).await?.is_empty() {
         return Ok(false);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 
-use crate::error::Trouble;
+use crate::error::TxError;
 use crate::pool::Pool;
 
 /// Maximum number of attempts.
@@ -25,20 +25,20 @@ pub(crate) struct Attempts(u32);
 
 impl Attempts {
     /// Waits if another attempt is worthwhile; otherwise returns the error.
-    pub(crate) async fn again(&mut self, pool: &Pool, trouble: Trouble) -> Result<(), Trouble> {
+    pub(crate) async fn again(&mut self, pool: &Pool, error: TxError) -> Result<(), TxError> {
         self.0 += 1;
-        match trouble {
-            Trouble::Disconnected(_) if self.0 < ATTEMPTS => {
-                tracing::debug!(?trouble, "reconnecting");
+        match error {
+            TxError::Disconnected(_) if self.0 < ATTEMPTS => {
+                tracing::debug!(?error, "reconnecting");
                 pool.forget_idle();
             }
-            Trouble::Overrun(_) if self.0 < ATTEMPTS => {
-                tracing::debug!(?trouble, "retrying transaction");
+            TxError::Overrun(_) if self.0 < ATTEMPTS => {
+                tracing::debug!(?error, "retrying transaction");
                 tokio::time::sleep(PAUSE * 2_u32.pow(self.0)).await;
             }
             // Retry at once, because the conflicting booking is often gone. If it isn't, the caller inserts
             // bookings one by one to find the rejected one.
-            Trouble::Obstructed if self.0 < ATTEMPTS => {}
+            TxError::Obstructed if self.0 < ATTEMPTS => {}
             other => return Err(other),
         }
         Ok(())
@@ -59,12 +59,12 @@ macro_rules! attempts {
                 $crate::attempt::unless(given_up, work).await
             };
             let attempt = ::tokio::time::timeout($crate::attempt::LIMIT, attempt).await;
-            let trouble = match attempt.unwrap_or_else(|_| Err($crate::attempt::too_slow())) {
+            let error = match attempt.unwrap_or_else(|_| Err($crate::attempt::too_slow())) {
                 Ok(done) => break Ok(done),
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
-            if let Err(trouble) = attempts.again($pool, trouble).await {
-                break Err(trouble);
+            if let Err(error) = attempts.again($pool, error).await {
+                break Err(error);
             }
         }
     }};
@@ -77,18 +77,18 @@ macro_rules! transaction {
         $crate::attempt::attempts!($pool, pooled => {
             let mut transaction = ::sqlx::Connection::begin_with(&mut *pooled, $begin).await?;
             let $db = &mut *transaction;
-            let done: Result<_, $crate::error::Trouble> = async { $work }.await;
+            let done: Result<_, $crate::error::TxError> = async { $work }.await;
             match done {
                 Ok(done) => {
                     $crate::attempt::ended(transaction.commit().await)?;
                     pooled.give_back();
                     Ok(done)
                 }
-                Err(trouble) => {
+                Err(error) => {
                     if transaction.rollback().await.is_ok() {
                         pooled.give_back();
                     }
-                    Err(trouble)
+                    Err(error)
                 }
             }
         })
@@ -102,7 +102,7 @@ macro_rules! question {
     ($pool:expr, $db:ident => $work:expr) => {
         $crate::attempt::attempts!($pool, pooled => {
             let $db = &mut *pooled;
-            let answer: Result<_, $crate::error::Trouble> = async { $work }.await;
+            let answer: Result<_, $crate::error::TxError> = async { $work }.await;
             if answer.is_ok() {
                 pooled.give_back();
             }
@@ -114,9 +114,9 @@ pub(crate) use question;
 
 /// Translates a failed commit. If the connection broke during the commit, its outcome is unknown, so it must
 /// not be retried.
-pub(crate) fn ended(commit: Result<(), sqlx::Error>) -> Result<(), Trouble> {
-    commit.map_err(|error| match Trouble::from(error) {
-        Trouble::Disconnected(error) => Trouble::Failed(error),
+pub(crate) fn ended(commit: Result<(), sqlx::Error>) -> Result<(), TxError> {
+    commit.map_err(|error| match TxError::from(error) {
+        TxError::Disconnected(error) => TxError::Failed(error),
         other => other,
     })
 }
@@ -125,14 +125,14 @@ pub(crate) fn ended(commit: Result<(), sqlx::Error>) -> Result<(), Trouble> {
 /// a transaction was committed.
 pub(crate) async fn unless<T>(
     given_up: impl Future<Output = ()>,
-    work: impl Future<Output = Result<T, Trouble>>,
-) -> Result<T, Trouble> {
+    work: impl Future<Output = Result<T, TxError>>,
+) -> Result<T, TxError> {
     match select(pin!(work), pin!(given_up)).await {
         Either::Left((done, _)) => done,
         Either::Right(((), _)) => Err(too_slow()),
     }
 }
 
-pub(crate) fn too_slow() -> Trouble {
-    Trouble::Failed(store::StoreError::Unavailable("the database does not answer".to_owned()))
+pub(crate) fn too_slow() -> TxError {
+    TxError::Failed(store::StoreError::Unavailable("the database does not answer".to_owned()))
 }

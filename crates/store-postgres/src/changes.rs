@@ -5,11 +5,11 @@ use store::encoding::record_keys;
 use store::{Changes, Delta, Revision};
 
 use crate::columns::plain;
-use crate::error::Trouble;
+use crate::error::TxError;
 use crate::load::{self, Wanted};
 
 /// Changes since `revision`. The caller's transaction must read from a single snapshot.
-pub(crate) async fn since(db: &mut PgConnection, revision: Revision) -> Result<Changes, Trouble> {
+pub(crate) async fn since(db: &mut PgConnection, revision: Revision) -> Result<Changes, TxError> {
     let Ok(number) = i64::try_from(revision.number) else { return Ok(Changes::Reload) };
     let rows = sqlx::query!("SELECT mark, keys FROM change WHERE number >= $1 ORDER BY number", number);
     let mut rows = rows.fetch_all(&mut *db).await?.into_iter();

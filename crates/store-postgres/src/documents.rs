@@ -4,7 +4,7 @@ use sqlx::PgConnection;
 use store::{CommitError, Document, DocumentChange, DocumentKey, Snapshot};
 
 use crate::columns::{plain, text};
-use crate::error::Trouble;
+use crate::error::TxError;
 
 /// Keys of the plain records to read: kinds, and identifiers at the same positions.
 pub(crate) type Keys = (Vec<String>, Vec<String>);
@@ -19,7 +19,7 @@ pub(crate) async fn read(
     db: &mut PgConnection,
     wanted: Option<&Keys>,
     snapshot: &mut Snapshot,
-) -> Result<(), Trouble> {
+) -> Result<(), TxError> {
     let (kinds, ids) = wanted.map(|(kinds, ids)| (kinds.as_slice(), ids.as_slice())).unzip();
     let rows = sqlx::query!(
         "SELECT kind, id, body FROM document
@@ -37,7 +37,7 @@ pub(crate) async fn read(
 }
 
 /// Adds or replaces a plain record, or removes it.
-pub(crate) async fn write(db: &mut PgConnection, change: &DocumentChange) -> Result<(), Trouble> {
+pub(crate) async fn write(db: &mut PgConnection, change: &DocumentChange) -> Result<(), TxError> {
     match change {
         DocumentChange::Put(document) => {
             let key = document.key();

@@ -4,7 +4,7 @@ use store::{CommitError, StoreError};
 
 /// Reason why a transaction failed.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum TxError {
     /// It was rejected and would be again.
     Refused(CommitError),
     /// A booking isn't possible. It isn't known yet which, because all were inserted together.
@@ -59,7 +59,7 @@ pub(crate) fn unavailable(error: &sqlx::Error) -> StoreError {
     }
 }
 
-impl From<sqlx::Error> for Trouble {
+impl From<sqlx::Error> for TxError {
     fn from(error: sqlx::Error) -> Self {
         let said = unavailable(&error);
         let Some(database) = error.as_database_error() else {
@@ -82,19 +82,19 @@ impl From<sqlx::Error> for Trouble {
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for TxError {
     fn from(error: StoreError) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<store::encoding::Unreadable> for Trouble {
+impl From<store::encoding::Unreadable> for TxError {
     fn from(unreadable: store::encoding::Unreadable) -> Self {
         Self::Failed(unreadable.into())
     }
 }
 
-impl From<CommitError> for Trouble {
+impl From<CommitError> for TxError {
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::Store(error) => Self::Failed(error),
@@ -103,12 +103,12 @@ impl From<CommitError> for Trouble {
     }
 }
 
-impl From<Trouble> for CommitError {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Refused(error) => error,
-            Trouble::Overrun(error) | Trouble::Disconnected(error) | Trouble::Failed(error) => error.into(),
-            Trouble::Obstructed => {
+impl From<TxError> for CommitError {
+    fn from(error: TxError) -> Self {
+        match error {
+            TxError::Refused(error) => error,
+            TxError::Overrun(error) | TxError::Disconnected(error) | TxError::Failed(error) => error.into(),
+            TxError::Obstructed => {
                 StoreError::Unavailable("bookings conflicted with other transactions in every attempt".into())
                     .into()
             }
@@ -116,9 +116,9 @@ impl From<Trouble> for CommitError {
     }
 }
 
-impl From<Trouble> for StoreError {
-    fn from(trouble: Trouble) -> Self {
-        match CommitError::from(trouble) {
+impl From<TxError> for StoreError {
+    fn from(error: TxError) -> Self {
+        match CommitError::from(error) {
             CommitError::Store(error) => error,
             refused => Self::Unavailable(refused.to_string()),
         }

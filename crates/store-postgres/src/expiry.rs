@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use store::{Journal, JournalSize, StoreError, Trimmed, WriteSize, to_remove};
 
 use crate::columns::{plain, text, us};
-use crate::error::Trouble;
+use crate::error::TxError;
 
 /// Deletes old notifications, audit records and request keys, at most `limit` of each. Returns whether a
 /// limit was reached. Notifications and audit records are numbered nearly in the order of their times, so
@@ -16,7 +16,7 @@ pub(crate) async fn prune(
     before: Timestamp,
     undelivered: Timestamp,
     limit: u32,
-) -> Result<bool, Trouble> {
+) -> Result<bool, TxError> {
     let (before_us, rows) = (us(before), i64::from(limit));
     let notifications = sqlx::query!(
         "DELETE FROM notification WHERE at_us < $1
@@ -45,7 +45,7 @@ pub(crate) async fn prune(
 
 /// Adds new records to the project sizes, at most `limit` notifications and `limit` audit records. Returns
 /// whether a limit was reached. Record numbers become visible in ascending order, so every record is counted.
-pub(crate) async fn count(db: &mut PgConnection, limit: u32) -> Result<bool, Trouble> {
+pub(crate) async fn count(db: &mut PgConnection, limit: u32) -> Result<bool, TxError> {
     let counted = sqlx::query!("SELECT audit, notification FROM journal_counted FOR UPDATE");
     let counted = counted.fetch_one(&mut *db).await?;
     let told = sqlx::query!(
@@ -93,7 +93,7 @@ pub(crate) async fn count(db: &mut PgConnection, limit: u32) -> Result<bool, Tro
 }
 
 /// Project sizes in journals that are larger than `bytes`, sorted.
-pub(crate) async fn journals_over(db: &mut PgConnection, bytes: u64) -> Result<Vec<JournalSize>, Trouble> {
+pub(crate) async fn journals_over(db: &mut PgConnection, bytes: u64) -> Result<Vec<JournalSize>, TxError> {
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
     let rows =
         sqlx::query!("SELECT journal, project, records, bytes FROM journal_size WHERE bytes > $1", bytes);
@@ -112,7 +112,7 @@ pub(crate) async fn trim(
     project: &ProjectId,
     most: u64,
     part: WriteSize,
-) -> Result<Trimmed, Trouble> {
+) -> Result<Trimmed, TxError> {
     if !journal.expires_by_size() {
         return Ok(Trimmed::default());
     }

@@ -14,19 +14,19 @@ use store::{Advance, Commit, KEPT_REVISIONS, RecordKey, Revision};
 use uuid::Uuid;
 
 use crate::columns::{text, us, uuid};
-use crate::error::Trouble;
+use crate::error::TxError;
 use crate::usage::maybe;
 
 /// Number of old revisions that are deleted together.
 const FORGOTTEN_TOGETHER: u64 = 1000;
 
-pub(crate) async fn last(db: &mut PgConnection) -> Result<Revision, Trouble> {
+pub(crate) async fn last(db: &mut PgConnection) -> Result<Revision, TxError> {
     let row = sqlx::query!("SELECT number, mark FROM revision").fetch_one(db).await?;
     Ok(Revision { number: row.number.cast_unsigned(), mark: row.mark.as_u128() })
 }
 
 /// Makes the revision of a commit, along with its notifications, audit records and usage events.
-pub(crate) async fn commit(db: &mut PgConnection, commit: &Commit) -> Result<Advance, Trouble> {
+pub(crate) async fn commit(db: &mut PgConnection, commit: &Commit) -> Result<Advance, TxError> {
     enter(db, &commit.keys(), commit).await
 }
 
@@ -35,7 +35,7 @@ pub(crate) async fn steps(
     db: &mut PgConnection,
     changed: &BTreeSet<RecordKey>,
     at: Timestamp,
-) -> Result<Option<Advance>, Trouble> {
+) -> Result<Option<Advance>, TxError> {
     if changed.is_empty() { Ok(None) } else { enter(db, changed, &Commit::new(at)).await.map(Some) }
 }
 
@@ -45,7 +45,7 @@ async fn enter(
     db: &mut PgConnection,
     keys: &BTreeSet<RecordKey>,
     commit: &Commit,
-) -> Result<Advance, Trouble> {
+) -> Result<Advance, TxError> {
     let keys: Vec<String> = keys.iter().map(|key| text(&record_key_text(key)).into_owned()).collect();
     let (told, audited, events) = (&commit.notifications, &commit.audit, &commit.usage.events);
     let leases: Vec<Uuid> = told.iter().map(|new| uuid(subject_number(new.lease))).collect();

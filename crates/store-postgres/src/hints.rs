@@ -19,7 +19,7 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::error::Trouble;
+use crate::error::TxError;
 use crate::pool::Pool;
 
 /// The channel that the schema's trigger notifies.
@@ -113,5 +113,5 @@ async fn answered<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Re
 
 /// Whether an error means that the server doesn't answer, or no longer takes writes.
 fn is_gone(error: sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::PoolTimedOut) || matches!(Trouble::from(error), Trouble::Disconnected(_))
+    matches!(error, sqlx::Error::PoolTimedOut) || matches!(TxError::from(error), TxError::Disconnected(_))
 }

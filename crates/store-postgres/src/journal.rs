@@ -10,11 +10,11 @@ use store::{
 };
 
 use crate::columns::{instant, maybe_text, plain, text, us, uuid};
-use crate::error::Trouble;
+use crate::error::TxError;
 
 /// Stores the request's key, or rejects a request that was already served. Of two requests with one key at
 /// the same time, the second waits here for the end of the first.
-pub(crate) async fn enter_request(db: &mut PgConnection, commit: &Commit) -> Result<(), Trouble> {
+pub(crate) async fn enter_request(db: &mut PgConnection, commit: &Commit) -> Result<(), TxError> {
     let Some(new) = &commit.idempotency else { return Ok(()) };
     let valid_us = i64::try_from(IdempotencyRecord::VALID_FOR.as_micros()).unwrap_or(i64::MAX);
     let free_until_us = us(commit.at).saturating_sub(valid_us);
@@ -50,7 +50,7 @@ pub(crate) async fn request(
     db: &mut PgConnection,
     project: &ProjectId,
     key: &str,
-) -> Result<Option<IdempotencyRecord>, Trouble> {
+) -> Result<Option<IdempotencyRecord>, TxError> {
     let row = sqlx::query!(
         "SELECT fingerprint, lease, at_us FROM request_key WHERE project = $1 AND key = $2",
         &text(&project.0),
@@ -82,7 +82,7 @@ pub(crate) async fn notifications(
     project: Option<&ProjectId>,
     after: u64,
     limit: u32,
-) -> Result<Vec<Notification>, Trouble> {
+) -> Result<Vec<Notification>, TxError> {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     // Two statements, so that each uses its index.
     let rows = match project {
@@ -124,19 +124,19 @@ pub(crate) async fn notifications(
 }
 
 /// The highest number ever given to a notification.
-pub(crate) async fn last_notification(db: &mut PgConnection) -> Result<u64, Trouble> {
+pub(crate) async fn last_notification(db: &mut PgConnection) -> Result<u64, TxError> {
     let last = sqlx::query_scalar!("SELECT notifications FROM revision").fetch_one(db).await?;
     Ok(last.cast_unsigned())
 }
 
 /// Number of the last notification that a listener was told; 0 at first.
-pub(crate) async fn delivered(db: &mut PgConnection, listener: &str) -> Result<u64, Trouble> {
+pub(crate) async fn delivered(db: &mut PgConnection, listener: &str) -> Result<u64, TxError> {
     let told = sqlx::query_scalar!("SELECT delivered FROM listener WHERE name = $1", &text(listener));
     Ok(told.fetch_optional(db).await?.unwrap_or(0).cast_unsigned())
 }
 
 /// Records how far a listener was told. Never moves back.
-pub(crate) async fn set_delivered(db: &mut PgConnection, listener: &str, number: u64) -> Result<(), Trouble> {
+pub(crate) async fn set_delivered(db: &mut PgConnection, listener: &str, number: u64) -> Result<(), TxError> {
     let number = i64::try_from(number).unwrap_or(i64::MAX);
     let noted = sqlx::query!(
         "INSERT INTO listener (name, delivered) VALUES ($1, $2)
@@ -148,7 +148,7 @@ pub(crate) async fn set_delivered(db: &mut PgConnection, listener: &str, number:
     Ok(())
 }
 
-pub(crate) async fn audit(db: &mut PgConnection, limit: u32) -> Result<Vec<AuditRecord>, Trouble> {
+pub(crate) async fn audit(db: &mut PgConnection, limit: u32) -> Result<Vec<AuditRecord>, TxError> {
     let rows = sqlx::query!(
         "SELECT at_us, user_id, project, request_id, action, object, protected FROM audit ORDER BY number DESC LIMIT $1",
         i64::from(limit),
@@ -174,7 +174,7 @@ pub(crate) async fn audit_page(
     filter: &AuditFilter,
     before: Option<u64>,
     limit: u32,
-) -> Result<Vec<(u64, AuditRecord)>, Trouble> {
+) -> Result<Vec<(u64, AuditRecord)>, TxError> {
     let before = before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
     let user = maybe_text(filter.user.as_ref().map(|user| user.0.as_str()));
     let project = maybe_text(filter.project.as_ref().map(|project| project.0.as_str()));

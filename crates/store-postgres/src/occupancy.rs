@@ -10,13 +10,13 @@ use store::{WriteSize, to_remove};
 use uuid::Uuid;
 
 use crate::columns::{instant, maybe_instant, plain, text, us, uuid};
-use crate::error::Trouble;
+use crate::error::TxError;
 use crate::usage::{column, maybe};
 
 /// Intervals per statement.
 const TOGETHER: usize = 1000;
 
-pub(crate) async fn record(db: &mut PgConnection, changes: &Changes) -> Result<(), Trouble> {
+pub(crate) async fn record(db: &mut PgConnection, changes: &Changes) -> Result<(), TxError> {
     close(db, &changes.closed).await?;
     for opened in changes.opened.chunks(TOGETHER) {
         open(db, opened).await?;
@@ -109,7 +109,7 @@ struct Row {
 }
 
 impl Row {
-    fn interval(self) -> Result<(u64, Interval), Trouble> {
+    fn interval(self) -> Result<(u64, Interval), TxError> {
         let interval = Interval {
             lease: LeaseId(self.lease.as_u128()),
             project: ProjectId(plain(self.project)),
@@ -124,7 +124,7 @@ impl Row {
 }
 
 /// All intervals, oldest first.
-pub(crate) async fn all(db: &mut PgConnection) -> Result<Vec<Interval>, Trouble> {
+pub(crate) async fn all(db: &mut PgConnection) -> Result<Vec<Interval>, TxError> {
     let rows = sqlx::query_as!(
         Row,
         "SELECT number, lease, project, host, fact, instance, instance_project, begins, starts_us, ends_us
@@ -134,7 +134,7 @@ pub(crate) async fn all(db: &mut PgConnection) -> Result<Vec<Interval>, Trouble>
 }
 
 /// Open intervals, oldest first.
-pub(crate) async fn open_intervals(db: &mut PgConnection) -> Result<Vec<Interval>, Trouble> {
+pub(crate) async fn open_intervals(db: &mut PgConnection) -> Result<Vec<Interval>, TxError> {
     let rows = sqlx::query_as!(
         Row,
         "SELECT number, lease, project, host, fact, instance, instance_project, begins, starts_us, ends_us
@@ -149,7 +149,7 @@ pub(crate) async fn of_lease(
     lease: LeaseId,
     after: u64,
     limit: u32,
-) -> Result<Vec<(u64, Interval)>, Trouble> {
+) -> Result<Vec<(u64, Interval)>, TxError> {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     let rows = sqlx::query_as!(
         Row,
@@ -163,7 +163,7 @@ pub(crate) async fn of_lease(
 }
 
 /// Time until which all observations are recorded.
-pub(crate) async fn seen_until(db: &mut PgConnection) -> Result<Option<Timestamp>, Trouble> {
+pub(crate) async fn seen_until(db: &mut PgConnection) -> Result<Option<Timestamp>, TxError> {
     let until_us = sqlx::query_scalar!("SELECT until_us FROM occupancy_seen").fetch_optional(db).await?;
     Ok(maybe_instant(until_us)?)
 }
@@ -174,7 +174,7 @@ pub(crate) async fn prune(
     before: Option<Timestamp>,
     most: u64,
     limit: u32,
-) -> Result<bool, Trouble> {
+) -> Result<bool, TxError> {
     let mut old = 0;
     if let Some(before) = before {
         let deletion = sqlx::query!(

@@ -11,7 +11,7 @@ use sqlx::postgres::PgConnection;
 use store::StoreError;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
-use crate::error::Trouble;
+use crate::error::TxError;
 use crate::servers::{Found, Servers};
 
 /// Maximum number of connections. Commits take turns in the end, so more connections would only wait for each
@@ -61,7 +61,7 @@ impl Pool {
     }
 
     /// An idle connection, or a new one.
-    pub(crate) async fn acquire(&self) -> Result<Pooled<'_>, Trouble> {
+    pub(crate) async fn acquire(&self) -> Result<Pooled<'_>, TxError> {
         let unavailable = |why: &str| StoreError::Unavailable(why.to_owned());
         let permit = tokio::time::timeout(WAIT, self.permits.acquire()).await;
         let permit = permit.map_err(|_| unavailable("all connections are in use"))?;

@@ -22,7 +22,7 @@ use store::{
 
 use crate::attempt::{question, transaction};
 use crate::commit::Pace;
-use crate::error::Trouble;
+use crate::error::TxError;
 use crate::hints::Hints;
 use crate::load::Wanted;
 use crate::pool::Pool;
@@ -123,7 +123,7 @@ impl Store for PostgresStore {
         let together = writing!(self, db => commit::write(db, commit, Pace::Together).await);
         match together {
             // This succeeds if the conflicting booking is gone by now.
-            Err(Trouble::Obstructed) => {
+            Err(TxError::Obstructed) => {
                 Ok(writing!(self, db => commit::write(db, commit, Pace::OneByOne).await)?)
             }
             other => Ok(other?),

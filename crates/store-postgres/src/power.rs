@@ -8,10 +8,10 @@ use leases::window::Window;
 use sqlx::PgConnection;
 
 use crate::columns::{number, us, uuid, window};
-use crate::error::Trouble;
+use crate::error::TxError;
 
 /// Adds periods that have ended.
-pub(crate) async fn write(db: &mut PgConnection, slept: &[Sleep]) -> Result<(), Trouble> {
+pub(crate) async fn write(db: &mut PgConnection, slept: &[Sleep]) -> Result<(), TxError> {
     for sleep in slept {
         let insertion = sqlx::query!(
             "INSERT INTO host_sleep (host, free_pool, starts_us, ends_us, saved_milliwatts, off_milliwatts,
@@ -32,7 +32,7 @@ pub(crate) async fn write(db: &mut PgConnection, slept: &[Sleep]) -> Result<(), 
 }
 
 /// Periods that overlap or end at the start of `period`, in the order in which they were added.
-pub(crate) async fn read(db: &mut PgConnection, period: &Window) -> Result<Vec<Sleep>, Trouble> {
+pub(crate) async fn read(db: &mut PgConnection, period: &Window) -> Result<Vec<Sleep>, TxError> {
     let rows = sqlx::query!(
         "SELECT host, free_pool, starts_us, ends_us, saved_milliwatts, off_milliwatts, boot_us, failed
          FROM host_sleep WHERE ends_us >= $1 AND starts_us < $2 ORDER BY number",
@@ -55,7 +55,7 @@ pub(crate) async fn read(db: &mut PgConnection, period: &Window) -> Result<Vec<S
 }
 
 /// Deletes periods that ended before `before`, at most `limit`. Returns whether the limit was reached.
-pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, Trouble> {
+pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, TxError> {
     let deletion = sqlx::query!(
         "DELETE FROM host_sleep WHERE number IN (SELECT number FROM host_sleep WHERE ends_us < $1 LIMIT $2)",
         us(before),

@@ -10,12 +10,12 @@ use sqlx::PgConnection;
 use store::{REFUSAL_RECORDS, RefusalFilter, RefusalRecord, StoreError, most_refused};
 
 use crate::columns::{instant, number, plain, text, us};
-use crate::error::Trouble;
+use crate::error::TxError;
 use crate::feed::column;
 
 /// Adds to the counts, then deletes the oldest rows of projects that have too many. Services that add to the same rows do so
 /// in one order.
-pub(crate) async fn add(db: &mut PgConnection, refusals: &[RefusalRecord]) -> Result<(), Trouble> {
+pub(crate) async fn add(db: &mut PgConnection, refusals: &[RefusalRecord]) -> Result<(), TxError> {
     if refusals.is_empty() {
         return Ok(());
     }
@@ -59,7 +59,7 @@ pub(crate) async fn sums(
     db: &mut PgConnection,
     filter: &RefusalFilter,
     kinds: u32,
-) -> Result<Vec<(Shortage, u64)>, Trouble> {
+) -> Result<Vec<(Shortage, u64)>, TxError> {
     match &filter.project {
         Some(project) => Ok(most_refused(of_project(db, project, &filter.days).await?, kinds)),
         None => sums_of_all(db, &filter.days, kinds).await,
@@ -70,7 +70,7 @@ async fn of_project(
     db: &mut PgConnection,
     project: &ProjectId,
     days: &Window,
-) -> Result<Vec<(Shortage, u64)>, Trouble> {
+) -> Result<Vec<(Shortage, u64)>, TxError> {
     let rows = sqlx::query!(
         "SELECT resource_type, kind, missing, refused FROM refusal
          WHERE project = $1 AND day_us >= $2 AND day_us < $3",
@@ -89,7 +89,7 @@ async fn sums_of_all(
     db: &mut PgConnection,
     days: &Window,
     kinds: u32,
-) -> Result<Vec<(Shortage, u64)>, Trouble> {
+) -> Result<Vec<(Shortage, u64)>, TxError> {
     let rows = sqlx::query!(
         r#"WITH known AS MATERIALIZED (
              SELECT resource_type, kind, missing, sum(refused)::bigint AS refused FROM refusal
@@ -117,7 +117,7 @@ fn shortage(resource_type: String, kind: String, missing: i64) -> Result<Shortag
     Ok(Shortage { resource_type: plain(resource_type), kind: plain(kind), missing })
 }
 
-pub(crate) async fn all(db: &mut PgConnection) -> Result<Vec<RefusalRecord>, Trouble> {
+pub(crate) async fn all(db: &mut PgConnection) -> Result<Vec<RefusalRecord>, TxError> {
     let rows = sqlx::query!(
         "SELECT project, day_us, resource_type, kind, missing, refused FROM refusal
          ORDER BY project, day_us, resource_type, kind, missing"
@@ -135,7 +135,7 @@ pub(crate) async fn all(db: &mut PgConnection) -> Result<Vec<RefusalRecord>, Tro
 
 /// Deletes refusals of days that began before `before`, at most `limit`. Returns whether the limit was
 /// reached.
-pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, Trouble> {
+pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, TxError> {
     let deletion = sqlx::query!(
         "DELETE FROM refusal WHERE (project, day_us, resource_type, kind, missing) IN (
              SELECT project, day_us, resource_type, kind, missing FROM refusal WHERE day_us < $1 LIMIT $2

@@ -3,10 +3,10 @@
 use sqlx::PgConnection;
 use store::Sizes;
 
-use crate::error::Trouble;
+use crate::error::TxError;
 
 /// Sizes from PostgreSQL's statistics, which lag behind a little.
-pub(crate) async fn sizes(db: &mut PgConnection) -> Result<Sizes, Trouble> {
+pub(crate) async fn sizes(db: &mut PgConnection) -> Result<Sizes, TxError> {
     let bytes = sqlx::query_scalar!(r#"SELECT pg_database_size(current_database()) AS "bytes!""#);
     let bytes = bytes.fetch_one(&mut *db).await?;
     let rows = sqlx::query!(

@@ -9,10 +9,10 @@ use store::encoding::{Outcomes, action_from_key, action_key};
 use store::{Claim, Finished, Holder, RecordKey, StoreError};
 
 use crate::columns::{plain, text, us};
-use crate::error::Trouble;
+use crate::error::TxError;
 
 /// Gives out `count` fences. Returns the last.
-pub(crate) async fn take_fences(db: &mut PgConnection, count: i64) -> Result<i64, Trouble> {
+pub(crate) async fn take_fences(db: &mut PgConnection, count: i64) -> Result<i64, TxError> {
     let last = sqlx::query_scalar!("UPDATE fence SET last = last + $1 RETURNING last", count);
     Ok(last.fetch_one(db).await?)
 }
@@ -26,7 +26,7 @@ pub(crate) async fn claim(
     holder: &Holder,
     now: Timestamp,
     until: Timestamp,
-) -> Result<Vec<Claim>, Trouble> {
+) -> Result<Vec<Claim>, TxError> {
     let steps: BTreeSet<String> = actions.iter().map(|action| action_key(*action)).collect();
     let steps: Vec<String> = steps.into_iter().collect();
     let last = take_fences(db, steps.len() as i64).await?;
@@ -61,7 +61,7 @@ pub(crate) async fn renew(
     db: &mut PgConnection,
     claims: &[Claim],
     until: Timestamp,
-) -> Result<Vec<Claim>, Trouble> {
+) -> Result<Vec<Claim>, TxError> {
     let by_step: BTreeMap<String, &Claim> =
         claims.iter().map(|claim| (action_key(claim.action), claim)).collect();
     let (steps, fences): (Vec<String>, Vec<i64>) =
@@ -88,7 +88,7 @@ pub(crate) async fn finish(
     db: &mut PgConnection,
     finished: &[Finished],
     now: Timestamp,
-) -> Result<BTreeSet<RecordKey>, Trouble> {
+) -> Result<BTreeSet<RecordKey>, TxError> {
     let outcomes = Outcomes::of(finished);
     let (steps, fences): (Vec<String>, Vec<i64>) = outcomes.claims().cloned().unzip();
     let given_up = sqlx::query!(
@@ -152,7 +152,7 @@ async fn failed(db: &mut PgConnection, step: &str, now_us: i64, message: &str) -
 }
 
 /// Gives up all claims of a holder except the `known` ones.
-pub(crate) async fn release(db: &mut PgConnection, holder: &Holder, known: &[Claim]) -> Result<(), Trouble> {
+pub(crate) async fn release(db: &mut PgConnection, holder: &Holder, known: &[Claim]) -> Result<(), TxError> {
     let fences: Vec<i64> = known.iter().map(|claim| claim.fence.cast_signed()).collect();
     let release = sqlx::query!(
         "DELETE FROM step_claim WHERE holder = $1 AND NOT fence = ANY($2)",
@@ -164,7 +164,7 @@ pub(crate) async fn release(db: &mut PgConnection, holder: &Holder, known: &[Cla
 }
 
 /// Deletes the history of steps. Returns the steps that had any.
-pub(crate) async fn prune(db: &mut PgConnection, gone: &[Action]) -> Result<BTreeSet<RecordKey>, Trouble> {
+pub(crate) async fn prune(db: &mut PgConnection, gone: &[Action]) -> Result<BTreeSet<RecordKey>, TxError> {
     let steps: BTreeSet<String> = gone.iter().map(|action| action_key(*action)).collect();
     let steps: Vec<String> = steps.into_iter().collect();
     let known = sqlx::query_scalar!(
@@ -187,7 +187,7 @@ pub(crate) async fn lead(
     holder: &Holder,
     now: Timestamp,
     until: Timestamp,
-) -> Result<bool, Trouble> {
+) -> Result<bool, TxError> {
     let taken = sqlx::query!(
         "INSERT INTO leader (role, holder, until_us) VALUES ($1, $2, $3)
          ON CONFLICT (role) DO UPDATE SET holder = $2, until_us = $3

@@ -5,15 +5,15 @@ use sqlx::PgConnection;
 use store::{Revocation, StoreError, TokenKey, TokenState};
 
 use crate::columns::{instant, number, plain, text, us};
-use crate::error::Trouble;
+use crate::error::TxError;
 
-pub(crate) async fn read(db: &mut PgConnection) -> Result<TokenState, Trouble> {
+pub(crate) async fn read(db: &mut PgConnection) -> Result<TokenState, TxError> {
     let rows = sqlx::query!("SELECT number, secret, at_us FROM token_key ORDER BY number");
     let keys =
         rows.fetch_all(&mut *db).await?.into_iter().map(|row| {
             Ok(TokenKey { number: number(row.number)?, secret: row.secret, at: instant(row.at_us)? })
         });
-    let keys = keys.collect::<Result<_, Trouble>>()?;
+    let keys = keys.collect::<Result<_, TxError>>()?;
     let rows = sqlx::query!("SELECT user_id, token, at_us, until_us FROM revocation");
     let revoked = rows.fetch_all(db).await?.into_iter().map(|row| {
         let corrupt = |_| StoreError::Corrupt("a token's identifier is not 16 bytes long".to_owned());
@@ -24,14 +24,14 @@ pub(crate) async fn read(db: &mut PgConnection) -> Result<TokenState, Trouble> {
         let (at, until) = (instant(row.at_us)?, instant(row.until_us)?);
         Ok(Revocation { user: UserId(plain(row.user_id)), token, at, until })
     });
-    let mut revoked = revoked.collect::<Result<Vec<_>, Trouble>>()?;
+    let mut revoked = revoked.collect::<Result<Vec<_>, TxError>>()?;
     // Sorted here, because the database orders text differently.
     revoked.sort_by(|a, b| (&a.user, a.token).cmp(&(&b.user, b.token)));
     Ok(TokenState { keys, revoked })
 }
 
 /// Adds a key, unless its number exists, and deletes keys with numbers below `oldest`.
-pub(crate) async fn add_key(db: &mut PgConnection, key: &TokenKey, oldest: u32) -> Result<(), Trouble> {
+pub(crate) async fn add_key(db: &mut PgConnection, key: &TokenKey, oldest: u32) -> Result<(), TxError> {
     let insertion = sqlx::query!(
         "INSERT INTO token_key (number, secret, at_us) VALUES ($1, $2, $3) ON CONFLICT (number) DO NOTHING",
         i64::from(key.number),
@@ -44,7 +44,7 @@ pub(crate) async fn add_key(db: &mut PgConnection, key: &TokenKey, oldest: u32) 
 }
 
 /// Adds a revocation. Deletes ended revocations, and revocations that the new one covers.
-pub(crate) async fn revoke(db: &mut PgConnection, revocation: &Revocation) -> Result<(), Trouble> {
+pub(crate) async fn revoke(db: &mut PgConnection, revocation: &Revocation) -> Result<(), TxError> {
     let deletion = sqlx::query!(
         "DELETE FROM revocation WHERE until_us <= $1 OR ($2 AND user_id = $3)",
         us(revocation.at),
@@ -55,7 +55,7 @@ pub(crate) async fn revoke(db: &mut PgConnection, revocation: &Revocation) -> Re
     insert(db, revocation).await
 }
 
-async fn insert(db: &mut PgConnection, revocation: &Revocation) -> Result<(), Trouble> {
+async fn insert(db: &mut PgConnection, revocation: &Revocation) -> Result<(), TxError> {
     let insertion = sqlx::query!(
         "INSERT INTO revocation (user_id, token, at_us, until_us) VALUES ($1, $2, $3, $4)
          ON CONFLICT (user_id, token) DO UPDATE SET at_us = excluded.at_us, until_us = excluded.until_us",
@@ -69,7 +69,7 @@ async fn insert(db: &mut PgConnection, revocation: &Revocation) -> Result<(), Tr
 }
 
 /// Replaces all keys and revocations.
-pub(crate) async fn replace(db: &mut PgConnection, state: &TokenState) -> Result<(), Trouble> {
+pub(crate) async fn replace(db: &mut PgConnection, state: &TokenState) -> Result<(), TxError> {
     sqlx::query!("DELETE FROM token_key").execute(&mut *db).await?;
     sqlx::query!("DELETE FROM revocation").execute(&mut *db).await?;
     for key in &state.keys {

@@ -14,10 +14,10 @@ use store::encoding::usage::{held, hosts_from_json, kind, thing};
 use uuid::Uuid;
 
 use crate::columns::{instant, maybe_text, number, plain, text, us, uuid, window};
-use crate::error::Trouble;
+use crate::error::TxError;
 
 /// Writes a commit's changes of spans. Events are numbered with the revision ([`crate::feed`]).
-pub(crate) async fn write(db: &mut PgConnection, usage: &Entries) -> Result<(), Trouble> {
+pub(crate) async fn write(db: &mut PgConnection, usage: &Entries) -> Result<(), TxError> {
     change(db, &usage.changed).await?;
     open(db, &usage.opened).await?;
     Ok(())
@@ -112,7 +112,7 @@ pub(crate) fn maybe(some: Option<&str>) -> Option<String> {
 }
 
 /// Sums of spans. A single lease or project has few spans, which an index finds.
-pub(crate) async fn sums(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, Trouble> {
+pub(crate) async fn sums(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, TxError> {
     let Some(first) = query.periods.first() else { return Ok(Vec::new()) };
     match (query.lease, &query.project) {
         (Some(lease), _) => Ok(leases::usage::sums(&of_lease(db, lease).await?, query)),
@@ -124,7 +124,7 @@ pub(crate) async fn sums(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum
 }
 
 /// Sums seconds and the remaining microseconds separately, so that no sum overflows.
-async fn sums_of_all(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, Trouble> {
+async fn sums_of_all(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, TxError> {
     let starts: Vec<i64> = column(&query.periods, |period| us(period.start()));
     let ends: Vec<i64> = column(&query.periods, |period| us(period.end()));
     let by = query.by;
@@ -190,7 +190,7 @@ async fn sums_of_all(db: &mut PgConnection, query: &Query) -> Result<Vec<Sum>, T
             begun: number(row.begun)?,
         })
     });
-    let mut read = read.collect::<Result<Vec<Sum>, Trouble>>()?;
+    let mut read = read.collect::<Result<Vec<Sum>, TxError>>()?;
     read.sort_unstable();
     Ok(read)
 }
@@ -201,7 +201,7 @@ pub(crate) async fn events(
     filter: &UsageFilter,
     after: u64,
     limit: u32,
-) -> Result<Vec<(u64, Event)>, Trouble> {
+) -> Result<Vec<(u64, Event)>, TxError> {
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     let from_us = filter.period.map(|period| us(period.start()));
     let to_us = filter.period.map(|period| us(period.end()));
@@ -266,7 +266,7 @@ struct Row {
 }
 
 impl Row {
-    fn span(self) -> Result<Span, Trouble> {
+    fn span(self) -> Result<Span, TxError> {
         Ok(Span {
             held: held(&self.kind, self.thing.map(|id| id.as_u128()))?,
             host: self.host.map(|host| HostId(host.cast_unsigned())),
@@ -290,7 +290,7 @@ impl Row {
 }
 
 /// All spans, in the order in which they were added.
-pub(crate) async fn spans(db: &mut PgConnection) -> Result<Vec<Span>, Trouble> {
+pub(crate) async fn spans(db: &mut PgConnection) -> Result<Vec<Span>, TxError> {
     let rows = sqlx::query_as!(
         Row,
         "SELECT open_key, kind, thing, host, pool, flavor, count, cores, memory_mib, disk_gib, lease, reservation,
@@ -301,7 +301,7 @@ pub(crate) async fn spans(db: &mut PgConnection) -> Result<Vec<Span>, Trouble> {
 }
 
 /// Open spans, ordered by key.
-pub(crate) async fn open_spans(db: &mut PgConnection) -> Result<Vec<Span>, Trouble> {
+pub(crate) async fn open_spans(db: &mut PgConnection) -> Result<Vec<Span>, TxError> {
     let rows = sqlx::query_as!(
         Row,
         r#"SELECT open_key, kind, thing, host, pool, flavor, count, cores, memory_mib, disk_gib, lease, reservation,
@@ -311,7 +311,7 @@ pub(crate) async fn open_spans(db: &mut PgConnection) -> Result<Vec<Span>, Troub
     rows.fetch_all(db).await?.into_iter().map(Row::span).collect()
 }
 
-async fn of_lease(db: &mut PgConnection, lease: LeaseId) -> Result<Vec<Span>, Trouble> {
+async fn of_lease(db: &mut PgConnection, lease: LeaseId) -> Result<Vec<Span>, TxError> {
     let rows = sqlx::query_as!(
         Row,
         "SELECT open_key, kind, thing, host, pool, flavor, count, cores, memory_mib, disk_gib, lease, reservation,
@@ -323,7 +323,7 @@ async fn of_lease(db: &mut PgConnection, lease: LeaseId) -> Result<Vec<Span>, Tr
 }
 
 /// Spans of a project that end at `since_us` or later.
-async fn of_project(db: &mut PgConnection, project: &ProjectId, since_us: i64) -> Result<Vec<Span>, Trouble> {
+async fn of_project(db: &mut PgConnection, project: &ProjectId, since_us: i64) -> Result<Vec<Span>, TxError> {
     let rows = sqlx::query_as!(
         Row,
         "SELECT open_key, kind, thing, host, pool, flavor, count, cores, memory_mib, disk_gib, lease, reservation,
@@ -339,7 +339,7 @@ async fn of_project(db: &mut PgConnection, project: &ProjectId, since_us: i64) -
 pub(crate) async fn held_hosts(
     db: &mut PgConnection,
     period: &Window,
-) -> Result<Vec<(HostId, Window)>, Trouble> {
+) -> Result<Vec<(HostId, Window)>, TxError> {
     let rows = sqlx::query!(
         r#"SELECT DISTINCT host AS "host!", starts_us, ends_us FROM usage_span
          WHERE host IS NOT NULL AND ends_us > $1 AND starts_us < $2"#,
@@ -348,14 +348,14 @@ pub(crate) async fn held_hosts(
     );
     let rows = rows.fetch_all(db).await?.into_iter();
     let read = rows.map(|row| Ok((HostId(row.host.cast_unsigned()), window(row.starts_us, row.ends_us)?)));
-    let mut held = read.collect::<Result<Vec<_>, Trouble>>()?;
+    let mut held = read.collect::<Result<Vec<_>, TxError>>()?;
     held.sort_unstable_by_key(|(host, window)| (*host, window.start(), window.end()));
     Ok(held)
 }
 
 /// Deletes closed spans that ended before `before`, and events from before it, at most `limit` of each.
 /// Returns whether a limit was reached.
-pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, Trouble> {
+pub(crate) async fn prune(db: &mut PgConnection, before: Timestamp, limit: u32) -> Result<bool, TxError> {
     let (before_us, rows) = (us(before), i64::from(limit));
     let spans = sqlx::query!(
         "DELETE FROM usage_span WHERE number IN

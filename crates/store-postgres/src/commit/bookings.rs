@@ -7,14 +7,14 @@ use store::encoding::booking::{HeldLeases, RowChange, SlotsRow, Span, UseChange,
 use uuid::Uuid;
 
 use crate::columns::{plain, text, uuid};
-use crate::error::Trouble;
+use crate::error::TxError;
 
 /// Reads the bookings of these leases. `leases` is a JSON array of identifiers in hex.
 pub(super) async fn held(
     db: &mut PgConnection,
     leases: &[Uuid],
     held: &mut HeldLeases,
-) -> Result<(), Trouble> {
+) -> Result<(), TxError> {
     let rows = sqlx::query!(
         "SELECT lease, reservation, host, starts_us, ends_us, kept FROM host_allocation
          WHERE lease = ANY($1)",
@@ -62,7 +62,7 @@ pub(super) async fn give_up(
     lease: LeaseId,
     held: &Bookings,
     changes: &BookingChanges,
-) -> Result<(), Trouble> {
+) -> Result<(), TxError> {
     for (reservation, change) in row_changes(held, changes) {
         write(db, lease, reservation, change).await?;
     }

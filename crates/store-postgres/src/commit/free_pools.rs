@@ -6,14 +6,14 @@ use store::encoding::free_pool_json;
 use store::{CommitError, FreePoolRecord, Version};
 
 use crate::columns::{text, us, uuid};
-use crate::error::{Trouble, exists, refers};
+use crate::error::{TxError, exists, refers};
 
 /// Adds a free pool, or updates it if it has the expected version.
 pub(super) async fn write(
     db: &mut PgConnection,
     record: &FreePoolRecord,
     expected: Option<Version>,
-) -> Result<(), Trouble> {
+) -> Result<(), TxError> {
     let id = record.pool.id;
     let row = uuid(id.0);
     let taken = sqlx::query_scalar!("SELECT version FROM free_pool WHERE id = $1", row);
@@ -59,7 +59,7 @@ pub(super) async fn write(
 }
 
 /// Removes a free pool that has the expected version and no hosts.
-pub(super) async fn remove(db: &mut PgConnection, id: FreePoolId, expected: Version) -> Result<(), Trouble> {
+pub(super) async fn remove(db: &mut PgConnection, id: FreePoolId, expected: Version) -> Result<(), TxError> {
     let expected = expected.0.cast_signed();
     let row = uuid(id.0);
     let deletion = sqlx::query!("DELETE FROM free_pool WHERE id = $1 AND version = $2", row, expected);

@@ -6,14 +6,14 @@ use store::encoding::instance_json;
 use store::{CommitError, InstanceRecord, Version};
 
 use crate::columns::{us, uuid};
-use crate::error::Trouble;
+use crate::error::TxError;
 
 /// Adds an instance, or updates it if it has the expected version.
 pub(super) async fn write(
     db: &mut PgConnection,
     record: &InstanceRecord,
     expected: Option<Version>,
-) -> Result<(), Trouble> {
+) -> Result<(), TxError> {
     let id = record.instance.id;
     let (version, document) = (record.version.0.cast_signed(), instance_json(&record.instance));
     let (created_at_us, updated_at_us) = (us(record.created_at), record.updated_at.map(us));
@@ -47,7 +47,7 @@ pub(super) async fn write(
 }
 
 /// Deletes an instance that has the expected version.
-pub(super) async fn forget(db: &mut PgConnection, id: GuestId, expected: Version) -> Result<(), Trouble> {
+pub(super) async fn forget(db: &mut PgConnection, id: GuestId, expected: Version) -> Result<(), TxError> {
     let expected = expected.0.cast_signed();
     let deletion = sqlx::query!("DELETE FROM instance WHERE id = $1 AND version = $2", uuid(id.0), expected);
     match deletion.execute(db).await?.rows_affected() {

@@ -11,10 +11,10 @@ use store::{CommitError, FloatingIpRecord, HostRecord, StoreError, Version, Writ
 use super::{free_pools, instances};
 use crate::columns::{capacity, text, us, uuid};
 use crate::documents;
-use crate::error::{Refusal, Trouble, exists, refers, refusal};
+use crate::error::{Refusal, TxError, exists, refers, refusal};
 
 /// Writes a record that isn't a lease.
-pub(super) async fn write(db: &mut PgConnection, write: &Write) -> Result<(), Trouble> {
+pub(super) async fn write(db: &mut PgConnection, write: &Write) -> Result<(), TxError> {
     if let Some(change) = write.document() {
         return documents::write(db, &change).await;
     }
@@ -37,7 +37,7 @@ async fn write_host(
     db: &mut PgConnection,
     record: &HostRecord,
     expected: Option<Version>,
-) -> Result<(), Trouble> {
+) -> Result<(), TxError> {
     // Other writers of this host wait for its lock, which is already held if the host exists.
     let id = record.host.id.0.cast_signed();
     let found = sqlx::query_scalar!("SELECT version FROM host WHERE id = $1", id);
@@ -115,7 +115,7 @@ async fn write_capacity(db: &mut PgConnection, host: &Host) -> Result<(), sqlx::
     Ok(())
 }
 
-async fn remove_host(db: &mut PgConnection, id: HostId, expected: Version) -> Result<(), Trouble> {
+async fn remove_host(db: &mut PgConnection, id: HostId, expected: Version) -> Result<(), TxError> {
     let (row, expected) = (id.0.cast_signed(), expected.0.cast_signed());
     let deletion = sqlx::query!("DELETE FROM host WHERE id = $1 AND version = $2", row, expected);
     removed(deletion.execute(db).await, Subject::Host(id))
@@ -125,7 +125,7 @@ async fn remove_host(db: &mut PgConnection, id: HostId, expected: Version) -> Re
 fn removed(
     result: Result<sqlx::postgres::PgQueryResult, sqlx::Error>,
     subject: Subject,
-) -> Result<(), Trouble> {
+) -> Result<(), TxError> {
     match result {
         Ok(result) if result.rows_affected() == 0 => Err(CommitError::stale_subject(subject).into()),
         Ok(_) => Ok(()),
@@ -134,7 +134,7 @@ fn removed(
     }
 }
 
-async fn add_floating_ip(db: &mut PgConnection, record: &FloatingIpRecord) -> Result<(), Trouble> {
+async fn add_floating_ip(db: &mut PgConnection, record: &FloatingIpRecord) -> Result<(), TxError> {
     let ip = &record.floating_ip;
     let (id, address, created_at_us) = (uuid(ip.id.0), ip.address.to_string(), us(record.created_at));
     let insertion = sqlx::query!(
@@ -154,7 +154,7 @@ async fn add_floating_ip(db: &mut PgConnection, record: &FloatingIpRecord) -> Re
     }
 }
 
-async fn remove_floating_ip(db: &mut PgConnection, id: FloatingIpId) -> Result<(), Trouble> {
+async fn remove_floating_ip(db: &mut PgConnection, id: FloatingIpId) -> Result<(), TxError> {
     let deletion = sqlx::query!("DELETE FROM floating_ip WHERE id = $1", uuid(id.0));
     removed(deletion.execute(db).await, Subject::FloatingIp(id))
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::take::Taken;
 use super::{bookings, texts};
 use crate::columns::{text, uuid};
-use crate::error::Trouble;
+use crate::error::TxError;
 
 /// Leases to write, and the versions that they replace.
 type Rows<'a> = BTreeMap<LeaseId, (&'a LeaseRecord, Option<Version>)>;
@@ -35,7 +35,7 @@ pub(super) struct Rewriting<'a> {
 
 impl<'a> Rewriting<'a> {
     /// Locks the leases and works out how their bookings change.
-    pub(super) async fn begin(db: &mut PgConnection, writes: &'a [Write]) -> Result<Self, Trouble> {
+    pub(super) async fn begin(db: &mut PgConnection, writes: &'a [Write]) -> Result<Self, TxError> {
         let last = store::leases_after(writes);
         let ids: Vec<Uuid> = last.keys().map(|id| uuid(id.0)).collect();
         let held = if ids.is_empty() { HeldLeases::default() } else { held(db, &ids).await? };
@@ -68,7 +68,7 @@ impl<'a> Rewriting<'a> {
     }
 
     /// Writes the leases, and releases bookings. Returns the bookings that the leases take.
-    pub(super) async fn write(mut self, db: &mut PgConnection) -> Result<Vec<Taken>, Trouble> {
+    pub(super) async fn write(mut self, db: &mut PgConnection) -> Result<Vec<Taken>, TxError> {
         let mut rows = Rows::new();
         let mut long = Texts::new();
         for write in self.writes {
@@ -117,7 +117,7 @@ fn forgotten(write: &Write) -> Option<LeaseId> {
 }
 
 /// Locks these leases in order and reads their current rows.
-async fn held(db: &mut PgConnection, leases: &[Uuid]) -> Result<HeldLeases, Trouble> {
+async fn held(db: &mut PgConnection, leases: &[Uuid]) -> Result<HeldLeases, TxError> {
     let mut held = HeldLeases::default();
     let lock = sqlx::query_scalar!("SELECT id FROM lease WHERE id = ANY($1) ORDER BY id FOR UPDATE", leases);
     let known = lock.fetch_all(&mut *db).await?;
@@ -144,7 +144,7 @@ async fn held(db: &mut PgConnection, leases: &[Uuid]) -> Result<HeldLeases, Trou
 }
 
 /// Writes new leases in one statement and existing ones in another, since a statement costs more than a row.
-async fn write_rows(db: &mut PgConnection, rows: &Rows<'_>, long: &mut Texts) -> Result<(), Trouble> {
+async fn write_rows(db: &mut PgConnection, rows: &Rows<'_>, long: &mut Texts) -> Result<(), TxError> {
     let all = rows.values().map(|(record, expected)| {
         let mut own = LongText::default();
         let row = LeaseRow::of(record, *expected, &mut own, text);
@@ -166,7 +166,7 @@ async fn write_rows(db: &mut PgConnection, rows: &Rows<'_>, long: &mut Texts) ->
 }
 
 /// Adds the [leases](LeaseRow) that don't exist yet, and returns their identifiers.
-async fn insert(db: &mut PgConnection, rows: &str) -> Result<Vec<LeaseId>, Trouble> {
+async fn insert(db: &mut PgConnection, rows: &str) -> Result<Vec<LeaseId>, TxError> {
     let insertion = sqlx::query_scalar!(
         "INSERT INTO lease (
              id, version, name, project, user_id, lease_type, deadline_us, starts_us, ends_us, before_end_us,
@@ -185,7 +185,7 @@ async fn insert(db: &mut PgConnection, rows: &str) -> Result<Vec<LeaseId>, Troub
 }
 
 /// Updates the [leases](LeaseRow) that have the expected versions, and returns their identifiers.
-async fn update(db: &mut PgConnection, rows: &str) -> Result<Vec<LeaseId>, Trouble> {
+async fn update(db: &mut PgConnection, rows: &str) -> Result<Vec<LeaseId>, TxError> {
     let change = sqlx::query_scalar!(
         "UPDATE lease SET
              version = new.version, name = new.name, project = new.project, user_id = new.user_id,
@@ -212,7 +212,7 @@ fn ids(rows: Vec<Uuid>) -> Vec<LeaseId> {
     rows.into_iter().map(|id| LeaseId(id.as_u128())).collect()
 }
 
-async fn forget(db: &mut PgConnection, lease: LeaseId, expected: Version) -> Result<(), Trouble> {
+async fn forget(db: &mut PgConnection, lease: LeaseId, expected: Version) -> Result<(), TxError> {
     let expected = expected.0.cast_signed();
     let deletion = sqlx::query!("DELETE FROM lease WHERE id = $1 AND version = $2", uuid(lease.0), expected);
     match deletion.execute(db).await?.rows_affected() {
@@ -226,7 +226,7 @@ async fn remove_reservations(
     db: &mut PgConnection,
     record: &LeaseRecord,
     held: &Held,
-) -> Result<(), Trouble> {
+) -> Result<(), TxError> {
     let gone = held.reservations.iter().filter(|id| record.lease.reservation(**id).is_none());
     let gone: Vec<Uuid> = gone.map(|id| uuid(id.0)).collect();
     if gone.is_empty() {
@@ -282,7 +282,7 @@ impl Reservations {
 }
 
 /// Writes reservations in one statement, since a statement costs more than a row.
-async fn write_reservations(db: &mut PgConnection, rows: &Reservations) -> Result<(), Trouble> {
+async fn write_reservations(db: &mut PgConnection, rows: &Reservations) -> Result<(), TxError> {
     let write = sqlx::query!(
         "INSERT INTO reservation (
              lease, id, position, terms, status, missing_resources, resources_changed, hypervisor_properties,

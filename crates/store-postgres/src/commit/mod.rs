@@ -20,13 +20,13 @@ use store::booking::Subject;
 use store::{Advance, Commit, Write};
 
 use crate::columns::uuid;
-use crate::error::Trouble;
+use crate::error::TxError;
 use crate::{feed, journal, power, usage};
 
 pub(crate) use take::Pace;
 
 /// Writes a commit. The caller ends the transaction.
-pub(crate) async fn write(db: &mut PgConnection, commit: &Commit, pace: Pace) -> Result<Advance, Trouble> {
+pub(crate) async fn write(db: &mut PgConnection, commit: &Commit, pace: Pace) -> Result<Advance, TxError> {
     journal::enter_request(db, commit).await?;
     let leases = leases::Rewriting::begin(db, &commit.writes).await?;
     lock(db, leases.subjects().chain(commit.writes.iter().filter_map(subject)).collect()).await?;
@@ -51,7 +51,7 @@ fn subject(write: &Write) -> Option<Subject> {
 }
 
 /// Locks existing hosts and addresses, in order.
-async fn lock(db: &mut PgConnection, subjects: BTreeSet<Subject>) -> Result<(), Trouble> {
+async fn lock(db: &mut PgConnection, subjects: BTreeSet<Subject>) -> Result<(), TxError> {
     let (mut hosts, mut floating_ips) = (Vec::new(), Vec::new());
     for subject in subjects {
         match subject {

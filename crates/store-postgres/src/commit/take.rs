@@ -8,7 +8,7 @@ use store::encoding::booking::uses;
 use uuid::Uuid;
 
 use crate::columns::{text, us, uuid};
-use crate::error::{Refusal, Trouble, refusal};
+use crate::error::{Refusal, TxError, refusal};
 
 /// A booking that is new to a lease.
 pub(super) type Taken = (LeaseId, BookingKey, Booking);
@@ -24,14 +24,14 @@ pub(crate) enum Pace {
 }
 
 /// Adds all bookings, or reports that one isn't possible. Only [`Pace::OneByOne`] tells which.
-pub(super) async fn all(db: &mut PgConnection, taken: &mut [Taken], pace: Pace) -> Result<(), Trouble> {
+pub(super) async fn all(db: &mut PgConnection, taken: &mut [Taken], pace: Pace) -> Result<(), TxError> {
     match pace {
         Pace::Together => {
             taken.sort_by_key(|(_, key, _)| *key);
             match insert(db, taken).await {
                 Ok(true) => Ok(()),
-                Ok(false) => Err(Trouble::Obstructed),
-                Err(error) if refusal(&error).is_some() => Err(Trouble::Obstructed),
+                Ok(false) => Err(TxError::Obstructed),
+                Err(error) if refusal(&error).is_some() => Err(TxError::Obstructed),
                 Err(error) => Err(error.into()),
             }
         }
@@ -48,7 +48,7 @@ pub(super) async fn all(db: &mut PgConnection, taken: &mut [Taken], pace: Pace) 
     }
 }
 
-fn in_words(subject: Subject, error: sqlx::Error) -> Trouble {
+fn in_words(subject: Subject, error: sqlx::Error) -> TxError {
     match refusal(&error) {
         Some(Refusal::Gone) => CommitError::stale_subject(subject).into(),
         Some(Refusal::Taken) => CommitError::taken(subject).into(),

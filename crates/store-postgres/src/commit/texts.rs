@@ -6,10 +6,10 @@ use store::encoding::{TextChanges, TextHash};
 use uuid::Uuid;
 
 use crate::columns::{text, uuid};
-use crate::error::{Trouble, refers, unavailable};
+use crate::error::{TxError, refers, unavailable};
 
 /// Stores text that isn't stored yet, and adds and removes references. A trigger deletes text with its last reference.
-pub(super) async fn write(db: &mut PgConnection, changes: &TextChanges) -> Result<(), Trouble> {
+pub(super) async fn write(db: &mut PgConnection, changes: &TextChanges) -> Result<(), TxError> {
     let (removed_from, removed) = columns(&changes.removed);
     if !removed.is_empty() {
         // Lock in the order of hashes to prevent a deadlock with a commit that adds references to text that
@@ -42,7 +42,7 @@ pub(super) async fn write(db: &mut PgConnection, changes: &TextChanges) -> Resul
         );
         // Another commit removed the last reference, and with it the text. The transaction is retried.
         let vanished = |error: sqlx::Error| {
-            if refers(&error) { Trouble::Overrun(unavailable(&error)) } else { error.into() }
+            if refers(&error) { TxError::Overrun(unavailable(&error)) } else { error.into() }
         };
         insertion.execute(&mut *db).await.map_err(vanished)?;
     }

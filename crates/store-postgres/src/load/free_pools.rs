@@ -7,9 +7,9 @@ use store::{FreePoolRecord, Version};
 
 use super::Wanted;
 use crate::columns::{instant, maybe_instant};
-use crate::error::Trouble;
+use crate::error::TxError;
 
-pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<FreePoolRecord>, Trouble> {
+pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<FreePoolRecord>, TxError> {
     let rows = sqlx::query!(
         "SELECT id, version, document, created_at_us, updated_at_us FROM free_pool WHERE $1::uuid[] IS NULL OR id = ANY($1) ORDER BY id",
         wanted.free_pools.as_deref(),

@@ -7,9 +7,9 @@ use store::{InstanceRecord, Version};
 
 use super::Wanted;
 use crate::columns::{instant, maybe_instant};
-use crate::error::Trouble;
+use crate::error::TxError;
 
-pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<InstanceRecord>, Trouble> {
+pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<InstanceRecord>, TxError> {
     let rows = sqlx::query!(
         "SELECT id, version, document, created_at_us, updated_at_us
          FROM instance WHERE $1::uuid[] IS NULL OR id = ANY($1) ORDER BY id",

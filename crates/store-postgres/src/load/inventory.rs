@@ -13,9 +13,9 @@ use store::{FloatingIpRecord, HostRecord, Version};
 
 use super::Wanted;
 use crate::columns::{instant, maybe_instant, number, plain};
-use crate::error::Trouble;
+use crate::error::TxError;
 
-pub(super) async fn hosts(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<HostRecord>, Trouble> {
+pub(super) async fn hosts(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<HostRecord>, TxError> {
     let mut capacities = capacities(db, wanted).await?;
     let rows = sqlx::query!(
         "SELECT id, version, name, service_name, traits, cpu_info, hypervisor_type, hypervisor_version,
@@ -61,7 +61,7 @@ pub(super) async fn hosts(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<
     read.collect()
 }
 
-async fn capacities(db: &mut PgConnection, wanted: &Wanted) -> Result<HashMap<i64, Resources>, Trouble> {
+async fn capacities(db: &mut PgConnection, wanted: &Wanted) -> Result<HashMap<i64, Resources>, TxError> {
     let mut capacities: HashMap<i64, Resources> = HashMap::new();
     let rows = sqlx::query!(
         "SELECT host, class, amount FROM host_capacity WHERE $1::bigint[] IS NULL OR host = ANY($1)",
@@ -76,7 +76,7 @@ async fn capacities(db: &mut PgConnection, wanted: &Wanted) -> Result<HashMap<i6
 pub(super) async fn floating_ips(
     db: &mut PgConnection,
     wanted: &Wanted,
-) -> Result<Vec<FloatingIpRecord>, Trouble> {
+) -> Result<Vec<FloatingIpRecord>, TxError> {
     let rows = sqlx::query!(
         "SELECT id, network, address, subnet, reservable, created_at_us
          FROM floating_ip WHERE $1::uuid[] IS NULL OR id = ANY($1) ORDER BY id",

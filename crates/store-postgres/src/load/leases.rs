@@ -20,12 +20,12 @@ use uuid::Uuid;
 
 use super::Wanted;
 use crate::columns::{instant, maybe_instant, number, plain, window};
-use crate::error::Trouble;
+use crate::error::TxError;
 
 /// A reservation of a lease.
 type Key = (LeaseId, ReservationId);
 
-pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<LeaseRecord>, Trouble> {
+pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<LeaseRecord>, TxError> {
     let mut given = allocations(db, wanted).await?;
     let mut stored = stored_text(db, wanted).await?;
     let mut reservations = reservations(db, wanted, &mut given, &mut stored).await?;
@@ -80,7 +80,7 @@ pub(super) async fn read(db: &mut PgConnection, wanted: &Wanted) -> Result<Vec<L
     Ok(records)
 }
 
-async fn stored_text(db: &mut PgConnection, wanted: &Wanted) -> Result<StoredText, Trouble> {
+async fn stored_text(db: &mut PgConnection, wanted: &Wanted) -> Result<StoredText, TxError> {
     let mut stored = StoredText::default();
     let mut rows = sqlx::query!(
         "SELECT hash, body FROM long_text
@@ -107,7 +107,7 @@ async fn reservations(
     wanted: &Wanted,
     given: &mut HashMap<Key, Given>,
     stored: &mut StoredText,
-) -> Result<HashMap<LeaseId, OfLease>, Trouble> {
+) -> Result<HashMap<LeaseId, OfLease>, TxError> {
     let mut of_leases: HashMap<LeaseId, OfLease> = HashMap::new();
     let mut rows = sqlx::query!(
         "SELECT lease, id, position, terms, status, missing_resources,
@@ -166,7 +166,7 @@ impl Given {
 }
 
 /// Reads hosts and slots as one list per reservation: there are many, and a row costs more than a number.
-async fn allocations(db: &mut PgConnection, wanted: &Wanted) -> Result<HashMap<Key, Given>, Trouble> {
+async fn allocations(db: &mut PgConnection, wanted: &Wanted) -> Result<HashMap<Key, Given>, TxError> {
     let key =
         |lease: Uuid, reservation: Uuid| (LeaseId(lease.as_u128()), ReservationId(reservation.as_u128()));
     let mut given: HashMap<Key, Given> = HashMap::new();

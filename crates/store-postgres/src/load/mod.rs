@@ -14,7 +14,7 @@ use store::{RecordKey, Snapshot};
 use uuid::Uuid;
 
 use crate::columns::{instant, number, plain, uuid};
-use crate::error::Trouble;
+use crate::error::TxError;
 use crate::{documents, feed};
 
 /// Records to read, by kind. `None` reads all records of the kind, an empty list reads no records.
@@ -72,7 +72,7 @@ impl Wanted {
 }
 
 /// Reads records. The caller's transaction must read from a single snapshot.
-pub(crate) async fn snapshot(db: &mut PgConnection, wanted: Wanted) -> Result<Snapshot, Trouble> {
+pub(crate) async fn snapshot(db: &mut PgConnection, wanted: Wanted) -> Result<Snapshot, TxError> {
     let mut snapshot = Snapshot { revision: feed::last(db).await?, ..Snapshot::default() };
     if is_any(wanted.free_pools.as_ref()) {
         snapshot.free_pools = free_pools::read(db, &wanted).await?;
@@ -104,7 +104,7 @@ fn is_any<T>(list: Option<&Vec<T>>) -> bool {
     list.is_none_or(|list| !list.is_empty())
 }
 
-async fn history(db: &mut PgConnection, wanted: &Wanted) -> Result<History, Trouble> {
+async fn history(db: &mut PgConnection, wanted: &Wanted) -> Result<History, TxError> {
     let mut history = History::default();
     let rows = sqlx::query!(
         "SELECT step, times, last_at_us, message FROM step_failure WHERE $1::text[] IS NULL OR step = ANY($1)",
