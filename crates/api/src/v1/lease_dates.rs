@@ -28,7 +28,7 @@ pub(crate) struct LeaseDates {
 
 /// The fields about types and deadlines.
 #[derive(Debug, Default)]
-struct Said<'a> {
+struct TypeFields<'a> {
     lease_type: Option<Named>,
     timeout: Option<&'a Value>,
     timeout_date: Option<&'a Value>,
@@ -50,8 +50,8 @@ impl LeaseDates {
         deadlines: &Deadlines,
     ) -> Result<Self, RequestError> {
         let now = dates.now;
-        let said = Said::read(fields, events)?;
-        let named = said.lease_type.unwrap_or(Named::Schedule);
+        let type_fields = TypeFields::read(fields, events)?;
+        let named = type_fields.lease_type.unwrap_or(Named::Schedule);
         let duration = fields.filled("duration");
         let needed: &[&'static str] = match (named, duration) {
             (Named::Schedule, None) => &["name", "start_date", "end_date"],
@@ -87,13 +87,13 @@ impl LeaseDates {
             }
         };
         dates.check("duration", window.end())?;
-        Ok(Self { window, lease_type: said.deadline(named, dates, deadlines)?, within })
+        Ok(Self { window, lease_type: type_fields.deadline(named, dates, deadlines)?, within })
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> TypeFields<'a> {
     fn read(fields: &mut Fields<'a>, events: &'a [Value]) -> Result<Self, RequestError> {
-        let mut said = Self {
+        let mut type_fields = Self {
             lease_type: fields.filled("lease_type").map(|value| named("lease_type", value)).transpose()?,
             timeout: fields.filled("timeout"),
             timeout_date: fields.filled("timeout_date"),
@@ -102,13 +102,15 @@ impl<'a> Said<'a> {
             let Some(name) = event["event_type"].as_str().and_then(|name| name.strip_prefix(CARRIER)) else {
                 continue;
             };
-            if said.lease_type.is_some() {
+            if type_fields.lease_type.is_some() {
                 return Err(RequestError::malformed("events", "without a second type of lease"));
             }
-            said.lease_type = Some(named("events", &Value::from(name))?);
-            if said.lease_type == Some(Named::BestEffort) && said.timeout.or(said.timeout_date).is_none() {
+            type_fields.lease_type = Some(named("events", &Value::from(name))?);
+            if type_fields.lease_type == Some(Named::BestEffort)
+                && type_fields.timeout.or(type_fields.timeout_date).is_none()
+            {
                 let date = EVENT_DATES.iter().find_map(|name| unless_unset(&event[*name]));
-                said.timeout_date = Some(date.ok_or_else(|| {
+                type_fields.timeout_date = Some(date.ok_or_else(|| {
                     let expected =
                         "with the latest start as event_date or time where the type of lease is best-effort, or a \
                          timeout beside them";
@@ -116,7 +118,7 @@ impl<'a> Said<'a> {
                 })?);
             }
         }
-        Ok(said)
+        Ok(type_fields)
     }
 
     /// The type, with the deadline from the request or else from the operator's settings.
