@@ -194,7 +194,7 @@ impl<'a> Admission<'a> {
     /// First start of leases that can be allocated hosts that don't work now. In an earlier lease they would
     /// be replaced right away. `None` means never.
     pub(super) fn recovery(&self) -> Option<Timestamp> {
-        self.healing.0.filter(|_| !self.heeds.working).map(|interval| later(self.now, interval))
+        self.healing.0.filter(|_| !self.fact_scope.working).map(|interval| later(self.now, interval))
     }
 
     fn kept_from(&self, host: &Host) -> Option<HostFilter> {

@@ -203,7 +203,7 @@ impl Admission<'_> {
         let ends = ends.chain(self.facts.waking.iter().flatten().map(|(_, ready)| *ready));
         let down = self.inventory.hosts().any(|host| host.health != Health::Up);
         let ends = ends.chain(self.recovery().filter(|_| down));
-        let occupied = self.heeds.occupied == Occupied::AtOnce && !self.facts.occupied.is_empty();
+        let occupied = self.fact_scope.occupied == Occupied::AtOnce && !self.facts.occupied.is_empty();
         let ends = ends.chain(Some(self.cleared_by_itself()).filter(|_| occupied));
         ends.filter(|end| wish.from < *end && *end < wish.before).collect()
     }

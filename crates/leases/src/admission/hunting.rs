@@ -34,7 +34,7 @@ impl Admission<'_> {
         patience: Option<Timestamp>,
     ) -> Option<Result<Hunted, HuntRefusal>> {
         let rules = &self.rules.hunting;
-        if !rules.enabled || self.heeds.no_hunts {
+        if !rules.enabled || self.fact_scope.no_hunts {
             return None;
         }
         if wish.from > self.now || patience.is_some_and(|start| start <= self.now) {

@@ -105,7 +105,7 @@ pub struct Admission<'a> {
     rules: &'a Rules,
     facts: &'a HostFacts<'a>,
     /// The facts that apply to this decision.
-    heeds: Heeds,
+    fact_scope: FactScope,
     avoided: &'a BTreeSet<HostId>,
     /// The project that hosts are chosen for. Every decision sets it to the project of its lease. Without a
     /// project, hosts that are kept for certain projects are never allocated.
@@ -130,7 +130,7 @@ pub struct Admission<'a> {
 /// Facts that a decision takes into account. A lease with a fixed date ignores current guests, because they
 /// may be gone by then.
 #[derive(Clone, Copy, Debug, Default)]
-struct Heeds {
+struct FactScope {
     /// When hosts with guests that can't be removed are rejected.
     occupied: Occupied,
     /// Guests on hosts keep the resources that they use.
@@ -167,7 +167,7 @@ impl<'a> Admission<'a> {
             inventory,
             rules,
             facts,
-            heeds: Heeds::default(),
+            fact_scope: FactScope::default(),
             avoided: facts.avoided,
             project: None,
             hints: None,
@@ -213,7 +213,7 @@ impl<'a> Admission<'a> {
     /// Never moves guests for a lease.
     #[must_use]
     pub fn without_hunts(self) -> Self {
-        Self { heeds: Heeds { no_hunts: true, ..self.heeds }, ..self }
+        Self { fact_scope: FactScope { no_hunts: true, ..self.fact_scope }, ..self }
     }
 
     /// Adapts to the type of a lease: one with a fixed date ignores current guests, because they may be gone
@@ -221,12 +221,15 @@ impl<'a> Admission<'a> {
     fn suited_to(self, lease_type: LeaseType) -> Self {
         let dateless = lease_type != LeaseType::Schedule;
         let occupied = if dateless { Occupied::Always } else { Occupied::AtOnce };
-        Self { heeds: Heeds { occupied, used: dateless, working: dateless, ..self.heeds }, ..self }
+        Self {
+            fact_scope: FactScope { occupied, used: dateless, working: dateless, ..self.fact_scope },
+            ..self
+        }
     }
 
     /// Ignores guests, because they will leave.
     fn without_guests(self) -> Self {
-        Self { heeds: Heeds { occupied: Occupied::Never, used: false, ..self.heeds }, ..self }
+        Self { fact_scope: FactScope { occupied: Occupied::Never, used: false, ..self.fact_scope }, ..self }
     }
 
     /// Whether guests that can't be removed will probably still be there when a lease starts at `start`: it
@@ -242,7 +245,7 @@ impl<'a> Admission<'a> {
 
     /// Whether guests keep a lease that starts at `start` from getting the host.
     fn occupied(&self, host: HostId, start: Timestamp) -> bool {
-        let matters = match self.heeds.occupied {
+        let matters = match self.fact_scope.occupied {
             Occupied::AtOnce => self.starts_at_once(start),
             Occupied::Always => true,
             Occupied::Never => false,
@@ -253,7 +256,7 @@ impl<'a> Admission<'a> {
     /// Resources that guests use on the host, if they keep them.
     fn used(&self, host: HostId) -> Option<&'a Resources> {
         // Guests are worked out on first use, so they are only accessed if they count.
-        if self.heeds.used { self.facts.guests.used(host) } else { None }
+        if self.fact_scope.used { self.facts.guests.used(host) } else { None }
     }
 }
 

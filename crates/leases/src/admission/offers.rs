@@ -95,7 +95,7 @@ impl Admission<'_> {
         // Current guests count in the same way as for the request, but no guests are moved for an offer.
         let mut admission = self.suited_to(terms.lease_type).without_hunts();
         if self.starts_at_once(start) {
-            admission.heeds.occupied = Occupied::Always;
+            admission.fact_scope.occupied = Occupied::Always;
         }
         let given = |terms: &Terms| admission.given(project, terms).ok();
         let offer =
