@@ -4,7 +4,7 @@ use store::{AuditFilter, AuditRecord, Commit};
 
 use crate::service::Service;
 use crate::types::{Caller, ServiceError};
-use crate::writing::{audit, decide_again, overtaken};
+use crate::writing::{audit, overtaken, retry_on_conflict};
 
 /// Access to audit records.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,6 @@ impl<'a> Audit<'a> {
         let now = self.service.now();
         let mut commit = Commit::new(now);
         commit.audit.push(AuditRecord { protected: true, ..audit(caller, now, action, &object) });
-        writer.commit(commit).await.map_err(|error| decide_again(error).err().unwrap_or_else(overtaken))
+        writer.commit(commit).await.map_err(|error| retry_on_conflict(error).err().unwrap_or_else(overtaken))
     }
 }

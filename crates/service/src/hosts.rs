@@ -25,7 +25,7 @@ use crate::service::Service;
 use crate::state::State;
 use crate::transact::{ATTEMPTS, Transaction};
 use crate::types::{Caller, HostSelector, HostUpdate, NotFound, Property, ServiceError};
-use crate::writing::{Writer, audit, decide_again, overtaken};
+use crate::writing::{Writer, audit, overtaken, retry_on_conflict};
 
 /// Maximum length of a capability's name, as in Blazar.
 const LONGEST_KEY: usize = 64;
@@ -109,7 +109,7 @@ impl<'a> Hosts<'a> {
             Err(CommitError::Stale { .. } | CommitError::Exists { .. }) => {
                 Err(self.known_already(&machine, pool))
             }
-            Err(error) => Err(decide_again(error).err().unwrap_or_else(overtaken)),
+            Err(error) => Err(retry_on_conflict(error).err().unwrap_or_else(overtaken)),
         }
     }
 
@@ -273,7 +273,7 @@ impl<'a> Hosts<'a> {
                     return Ok(());
                 }
                 Err(CommitError::InUse { .. }) => return Err(reserved(id)),
-                Err(error) => decide_again(error)?,
+                Err(error) => retry_on_conflict(error)?,
             }
         }
         Err(overtaken())
@@ -372,7 +372,7 @@ impl<'a> Hosts<'a> {
         commit.writes.push(Write::Property(record.clone()));
         match writer.commit(commit).await {
             Ok(()) => Ok(record),
-            Err(error) => Err(decide_again(error).err().unwrap_or_else(overtaken)),
+            Err(error) => Err(retry_on_conflict(error).err().unwrap_or_else(overtaken)),
         }
     }
 }

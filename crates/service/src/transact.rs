@@ -7,7 +7,7 @@ use store::{Commit, CommitError};
 use crate::service::Service;
 use crate::state::State;
 use crate::types::ServiceError;
-use crate::writing::{Writer, decide_again, overtaken};
+use crate::writing::{Writer, overtaken, retry_on_conflict};
 
 /// Maximum number of decisions on one request because of conflicts with other services. Of three services
 /// under full load, each has a conflict in two out of three attempts.
@@ -110,7 +110,7 @@ impl Service {
                 Ok(Some(answer))
             }
             (Err(CommitError::InUse { .. }), Some(error)) => Err(error),
-            (Err(error), _) => decide_again(error).map(|()| None),
+            (Err(error), _) => retry_on_conflict(error).map(|()| None),
         }
     }
 }

@@ -442,7 +442,7 @@ impl Writer<'_> {
         commit.audit.push(audit(caller, now, action, &object));
         commit.writes.push(write);
         let committed = self.commit(commit).await;
-        committed.map_err(|error| decide_again(error).err().unwrap_or_else(overtaken))
+        committed.map_err(|error| retry_on_conflict(error).err().unwrap_or_else(overtaken))
     }
 
     /// Records the revision made by the store. If it is based on the revision in memory, memory already
@@ -493,7 +493,7 @@ pub(crate) fn size_of(commit: &Commit, state: &State) -> WriteSize {
 }
 
 /// Error for the client after a failed commit, or `Ok` if the decision must be made again.
-pub(crate) fn decide_again(error: CommitError) -> Result<(), ServiceError> {
+pub(crate) fn retry_on_conflict(error: CommitError) -> Result<(), ServiceError> {
     match error {
         CommitError::Stale { .. }
         | CommitError::Taken { .. }

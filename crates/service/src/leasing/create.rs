@@ -24,7 +24,7 @@ use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, Created, IdempotencyKey, NewLease, NotFound, ServiceError};
 use crate::waitlist::Waitlist;
-use crate::writing::{as_stored, audit, decide_again, overtaken};
+use crate::writing::{as_stored, audit, overtaken, retry_on_conflict};
 
 impl Leases<'_> {
     /// Creates a lease. A request with a known idempotency key gets the same answer again. If capacity is
@@ -91,7 +91,7 @@ impl Leases<'_> {
                     }
                     return Ok(Created { lease: record, repeated: false });
                 }
-                Err(error) => decide_again(error)?,
+                Err(error) => retry_on_conflict(error)?,
             }
         }
         Err(overtaken())

@@ -20,7 +20,7 @@ use crate::notices::{self, notice};
 use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, LeaseChanges, NotFound, ServiceError};
-use crate::writing::{as_stored, audit, decide_again, overtaken};
+use crate::writing::{as_stored, audit, overtaken, retry_on_conflict};
 
 /// Wording of a lease's reservations.
 pub(crate) type Words = BTreeMap<ReservationId, Wording>;
@@ -211,7 +211,7 @@ impl Leases<'_> {
                     self.service.wake.notify_one();
                     return Ok(after);
                 }
-                Err(error) => decide_again(error)?,
+                Err(error) => retry_on_conflict(error)?,
             }
         }
         Err(overtaken())
