@@ -4,7 +4,7 @@ use store::{AuditFilter, AuditRecord, Commit};
 
 use crate::service::Service;
 use crate::types::{Caller, ServiceError};
-use crate::writing::{audit, overtaken, retry_on_conflict};
+use crate::writing::{audit, conflict_error, retry_on_conflict};
 
 /// Access to audit records.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,9 @@ impl<'a> Audit<'a> {
         let now = self.service.now();
         let mut commit = Commit::new(now);
         commit.audit.push(AuditRecord { protected: true, ..audit(caller, now, action, &object) });
-        writer.commit(commit).await.map_err(|error| retry_on_conflict(error).err().unwrap_or_else(overtaken))
+        writer
+            .commit(commit)
+            .await
+            .map_err(|error| retry_on_conflict(error).err().unwrap_or_else(conflict_error))
     }
 }

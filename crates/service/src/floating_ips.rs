@@ -15,7 +15,7 @@ use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
 use crate::types::{Caller, NewFloatingIp, NotFound, ServiceError};
-use crate::writing::{audit, overtaken, retry_on_conflict};
+use crate::writing::{audit, conflict_error, retry_on_conflict};
 
 /// Access to floating IPs that can be leased.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +81,7 @@ impl<'a> FloatingIps<'a> {
                 Ok(Arc::new(record))
             }
             Err(CommitError::Exists { .. }) => Err(exists(new.address)),
-            Err(error) => Err(retry_on_conflict(error).err().unwrap_or_else(overtaken)),
+            Err(error) => Err(retry_on_conflict(error).err().unwrap_or_else(conflict_error)),
         }
     }
 

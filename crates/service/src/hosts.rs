@@ -25,7 +25,7 @@ use crate::service::Service;
 use crate::state::State;
 use crate::transact::{ATTEMPTS, Transaction};
 use crate::types::{Caller, HostSelector, HostUpdate, NotFound, Property, ServiceError};
-use crate::writing::{Writer, audit, overtaken, retry_on_conflict};
+use crate::writing::{Writer, audit, conflict_error, retry_on_conflict};
 
 /// Maximum length of a capability's name, as in Blazar.
 const LONGEST_KEY: usize = 64;
@@ -109,7 +109,7 @@ impl<'a> Hosts<'a> {
             Err(CommitError::Stale { .. } | CommitError::Exists { .. }) => {
                 Err(self.known_already(&machine, pool))
             }
-            Err(error) => Err(retry_on_conflict(error).err().unwrap_or_else(overtaken)),
+            Err(error) => Err(retry_on_conflict(error).err().unwrap_or_else(conflict_error)),
         }
     }
 
@@ -276,7 +276,7 @@ impl<'a> Hosts<'a> {
                 Err(error) => retry_on_conflict(error)?,
             }
         }
-        Err(overtaken())
+        Err(conflict_error())
     }
 
     /// Waits until the host is cleaned up after its last lease, up to `limit`: clients often delete a lease
@@ -372,7 +372,7 @@ impl<'a> Hosts<'a> {
         commit.writes.push(Write::Property(record.clone()));
         match writer.commit(commit).await {
             Ok(()) => Ok(record),
-            Err(error) => Err(retry_on_conflict(error).err().unwrap_or_else(overtaken)),
+            Err(error) => Err(retry_on_conflict(error).err().unwrap_or_else(conflict_error)),
         }
     }
 }

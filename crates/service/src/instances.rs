@@ -27,7 +27,7 @@ use crate::state::State;
 use crate::transact::Transaction;
 use crate::types::{Caller, NewInstance, NotFound, ServiceError};
 use crate::usage::Usage;
-use crate::writing::{audit, overtaken};
+use crate::writing::{audit, conflict_error};
 
 /// Access to instances started through the service or placed by an external scheduler.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +153,7 @@ impl<'a> Instances<'a> {
         let new = Instance { class, requeue, backfills, ..new };
         let instance =
             Instance { departure: self.service.decider.departure_of_new(&state, &new, now), ..new };
-        let host = state.hosts.get(&host).cloned().ok_or_else(overtaken)?;
+        let host = state.hosts.get(&host).cloned().ok_or_else(conflict_error)?;
         Ok(Proposal { instance, host, displaced })
     }
 

@@ -7,7 +7,7 @@ use store::{Commit, CommitError};
 use crate::service::Service;
 use crate::state::State;
 use crate::types::ServiceError;
-use crate::writing::{Writer, overtaken, retry_on_conflict};
+use crate::writing::{Writer, conflict_error, retry_on_conflict};
 
 /// Maximum number of decisions on one request because of conflicts with other services. Of three services
 /// under full load, each has a conflict in two out of three attempts.
@@ -72,7 +72,7 @@ impl Service {
                 return Ok(answer);
             }
         }
-        Err(overtaken())
+        Err(conflict_error())
     }
 
     /// Like [`Self::transact`], for decisions that can take long ([`Self::decided`]). `change` turns the decision into a
@@ -89,7 +89,7 @@ impl Service {
                 return Ok(answer);
             }
         }
-        Err(overtaken())
+        Err(conflict_error())
     }
 
     /// Commits and returns the answer. `None` if the decision must be made again.

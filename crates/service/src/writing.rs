@@ -68,7 +68,7 @@ impl From<NoWriter> for ServiceError {
         match why {
             NoWriter::Store(error) => error.into(),
             NoWriter::Gone => Gone.into(),
-            NoWriter::Overtaken => overtaken(),
+            NoWriter::Overtaken => conflict_error(),
         }
     }
 }
@@ -442,7 +442,7 @@ impl Writer<'_> {
         commit.audit.push(audit(caller, now, action, &object));
         commit.writes.push(write);
         let committed = self.commit(commit).await;
-        committed.map_err(|error| retry_on_conflict(error).err().unwrap_or_else(overtaken))
+        committed.map_err(|error| retry_on_conflict(error).err().unwrap_or_else(conflict_error))
     }
 
     /// Records the revision made by the store. If it is based on the revision in memory, memory already
@@ -508,7 +508,7 @@ pub(crate) fn retry_on_conflict(error: CommitError) -> Result<(), ServiceError> 
 }
 
 /// Every attempt conflicted with other commits.
-pub(crate) fn overtaken() -> ServiceError {
+pub(crate) fn conflict_error() -> ServiceError {
     ServiceError::Conflict("others were faster each time; try again".to_owned())
 }
 

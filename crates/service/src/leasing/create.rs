@@ -24,7 +24,7 @@ use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, Created, IdempotencyKey, NewLease, NotFound, ServiceError};
 use crate::waitlist::Waitlist;
-use crate::writing::{as_stored, audit, overtaken, retry_on_conflict};
+use crate::writing::{as_stored, audit, conflict_error, retry_on_conflict};
 
 impl Leases<'_> {
     /// Creates a lease. A request with a known idempotency key gets the same answer again. If capacity is
@@ -94,7 +94,7 @@ impl Leases<'_> {
                 Err(error) => retry_on_conflict(error)?,
             }
         }
-        Err(overtaken())
+        Err(conflict_error())
     }
 
     /// The lease that this request would get now. Neither creates it nor asks the external enforcer.

@@ -24,7 +24,7 @@ use crate::execution::sight::Observation;
 use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, IdempotencyKey, LeaseFilter, NewLease, ServiceError};
-use crate::writing::{as_stored, overtaken, retry_on_conflict};
+use crate::writing::{as_stored, conflict_error, retry_on_conflict};
 
 /// Maximum number of parts in which a series is decided. Each part has the budget of one decision.
 const PARTS: u64 = 64;
@@ -178,7 +178,7 @@ impl Leases<'_> {
                 Err(error) => retry_on_conflict(error).map_err(whole)?,
             }
         }
-        Err(whole(overtaken()))
+        Err(whole(conflict_error()))
     }
 
     /// The leases that this request would get now, without creating them.

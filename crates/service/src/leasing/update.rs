@@ -20,7 +20,7 @@ use crate::notices::{self, notice};
 use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, LeaseChanges, NotFound, ServiceError};
-use crate::writing::{as_stored, audit, overtaken, retry_on_conflict};
+use crate::writing::{as_stored, audit, conflict_error, retry_on_conflict};
 
 /// Wording of a lease's reservations.
 pub(crate) type Words = BTreeMap<ReservationId, Wording>;
@@ -214,7 +214,7 @@ impl Leases<'_> {
                 Err(error) => retry_on_conflict(error)?,
             }
         }
-        Err(overtaken())
+        Err(conflict_error())
     }
 
     /// Whether the change is still valid with the leases that exist now.
