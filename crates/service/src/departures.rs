@@ -20,7 +20,7 @@ use crate::execution::memos::{Announced, StartedElsewhere};
 use crate::instances::change;
 use crate::notices;
 use crate::state::State;
-use crate::writing::as_stored;
+use crate::writing::truncate_to_stored_precision;
 
 impl Decider {
     /// Preemption time of an instance of this class for a lease of its host that starts at `start`.
@@ -47,7 +47,7 @@ impl Decider {
         let elsewhere = self.elsewhere(others.as_ref(), now);
         let leaving = admission.preempted_for_leases(host, there, elsewhere, needs_in(state, host.id, seen));
         let departure = leaving.get(&new.id).map(|start| self.departure_for(new.class.as_ref(), *start));
-        departure.map(|departure| departure.noted(None, as_stored(now)))
+        departure.map(|departure| departure.noted(None, truncate_to_stored_precision(now)))
     }
 
     /// Preemption time of a guest that was not started through the service; `None` if no lease needs its
@@ -196,7 +196,8 @@ impl Decider {
                 let known = record.instance.departure;
                 let start = leaving.get(&record.instance.id);
                 let departure = start.map(|start| self.departure_for(record.instance.class.as_ref(), *start));
-                let departure = departure.map(|new| new.noted(known.as_ref(), as_stored(now)));
+                let departure =
+                    departure.map(|new| new.noted(known.as_ref(), truncate_to_stored_precision(now)));
                 let after = Instance { departure, ..record.instance.clone() };
                 if after != record.instance {
                     changes.push((Arc::clone(record), change(record, after, now)));

@@ -36,7 +36,7 @@ use crate::service::{Parts, Service};
 use crate::state::State;
 use crate::transact::Transaction;
 use crate::types::{Caller, LeaseChanges, NewLease, NotFound, ServiceError};
-use crate::writing::{as_stored, size_of};
+use crate::writing::{size_of, truncate_to_stored_precision};
 
 /// Cost of copying the calendar with the held offers, per host and per offer.
 const COPYING: u64 = 10;
@@ -91,7 +91,7 @@ impl<'a> CounterOffers<'a> {
         new: &NewLease,
         hold: Hold,
     ) -> Result<Offers, ServiceError> {
-        let now = as_stored(new.asked_at);
+        let now = truncate_to_stored_precision(new.asked_at);
         let group = self.new_group(hold, now);
         let find = |state: &State, budget: &Budget| {
             Ok(self.service.decider.find_offers(state, caller, new, group, budget))
@@ -107,7 +107,7 @@ impl<'a> CounterOffers<'a> {
         changes: &LeaseChanges,
         hold: Hold,
     ) -> Result<Offers, ServiceError> {
-        let now = as_stored(changes.asked_at);
+        let now = truncate_to_stored_precision(changes.asked_at);
         let group = self.new_group(hold, now);
         let find = |state: &State, budget: &Budget| {
             self.service.decider.find_changes(state, caller, id, changes, group, budget)

@@ -277,12 +277,12 @@ impl Service {
 
     /// The present, with the precision of stores. Read once per request.
     pub fn now(&self) -> Timestamp {
-        as_stored(self.parts.clock.now())
+        truncate_to_stored_precision(self.parts.clock.now())
     }
 }
 
 /// The instant with the precision of stores, which is a microsecond.
-pub(crate) fn as_stored(instant: Timestamp) -> Timestamp {
+pub(crate) fn truncate_to_stored_precision(instant: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(instant.as_microsecond()).unwrap_or(instant)
 }
 

@@ -24,7 +24,7 @@ use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, Created, IdempotencyKey, NewLease, NotFound, ServiceError};
 use crate::waitlist::Waitlist;
-use crate::writing::{as_stored, audit, conflict_error, retry_on_conflict};
+use crate::writing::{audit, conflict_error, retry_on_conflict, truncate_to_stored_precision};
 
 impl Leases<'_> {
     /// Creates a lease. A request with a known idempotency key gets the same answer again. If capacity is
@@ -35,7 +35,7 @@ impl Leases<'_> {
         new: NewLease,
         key: Option<IdempotencyKey>,
     ) -> Result<Created, ServiceError> {
-        let now = as_stored(new.asked_at);
+        let now = truncate_to_stored_precision(new.asked_at);
         let identity = self.service.decider.identify(caller, &new);
         self.check_size(&new, 1)?;
         let observation = self.observe_for_new(&new).await;
@@ -100,7 +100,8 @@ impl Leases<'_> {
     /// The lease that this request would get now. Neither creates it nor asks the external enforcer.
     pub async fn preview(self, caller: &Caller, new: &NewLease) -> Result<LeaseRecord, ServiceError> {
         self.check_size(new, 1)?;
-        let (identity, now) = (self.service.decider.identify(caller, new), as_stored(new.asked_at));
+        let (identity, now) =
+            (self.service.decider.identify(caller, new), truncate_to_stored_precision(new.asked_at));
         let observation = self.observe_for_new(new).await;
         let propose = |budget: &Budget| {
             let proposed = self.propose(&identity, new, now, budget);

@@ -24,7 +24,7 @@ use crate::execution::sight::Observation;
 use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, IdempotencyKey, LeaseFilter, NewLease, ServiceError};
-use crate::writing::{as_stored, conflict_error, retry_on_conflict};
+use crate::writing::{conflict_error, retry_on_conflict, truncate_to_stored_precision};
 
 /// Maximum number of parts in which a series is decided. Each part has the budget of one decision.
 const PARTS: u64 = 64;
@@ -120,7 +120,7 @@ impl Leases<'_> {
         let whole = |error: ServiceError| Missing::new(new.lease.terms.window(), error);
         let id = SeriesId(self.service.parts.ids.uuid());
         let identities = self.identities(caller, new);
-        let now = as_stored(new.lease.asked_at);
+        let now = truncate_to_stored_precision(new.lease.asked_at);
         self.check_size(&new.lease, new.windows.len()).map_err(whole)?;
         let observation = self.observe_for_series(new).await;
         let holds = |state: &State, proposed: &Result<ProposedSeries, Missing>| {
@@ -245,7 +245,7 @@ impl Leases<'_> {
         mut series: ProposedSeries,
         budget: &Budget,
     ) -> Result<ProposedSeries, Missing> {
-        let now = as_stored(new.lease.asked_at);
+        let now = truncate_to_stored_precision(new.lease.asked_at);
         let state = Arc::clone(&series.state);
         let facts = self.service.decider.host_facts(&state, now);
         let rules = &self.service.decider.settings.housekeeping;

@@ -20,7 +20,7 @@ use crate::notices::{self, notice};
 use crate::state::State;
 use crate::transact::ATTEMPTS;
 use crate::types::{Caller, LeaseChanges, NotFound, ServiceError};
-use crate::writing::{as_stored, audit, conflict_error, retry_on_conflict};
+use crate::writing::{audit, conflict_error, retry_on_conflict, truncate_to_stored_precision};
 
 /// Wording of a lease's reservations.
 pub(crate) type Words = BTreeMap<ReservationId, Wording>;
@@ -87,7 +87,7 @@ impl Leases<'_> {
         id: LeaseId,
         changes: LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let now = as_stored(changes.asked_at);
+        let now = truncate_to_stored_precision(changes.asked_at);
         let observation = self.observe_for_change(id, &changes).await;
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
             let decided = self.updated(ground, before, &changes, now)?;
@@ -103,7 +103,7 @@ impl Leases<'_> {
         id: LeaseId,
         changes: &LeaseChanges,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
-        let now = as_stored(changes.asked_at);
+        let now = truncate_to_stored_precision(changes.asked_at);
         let observation = self.observe_for_change(id, changes).await;
         let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
             let decided = self.updated(ground, before, changes, now)?;
