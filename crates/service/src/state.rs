@@ -41,7 +41,7 @@ fn is_impaired(host: &Host) -> bool {
 }
 
 /// The default free pool before its first change. It isn't stored.
-fn untouched() -> FreePoolRecord {
+fn default_pool() -> FreePoolRecord {
     let created_at = Timestamp::UNIX_EPOCH;
     FreePoolRecord { pool: FreePool::default(), version: Version(0), created_at, updated_at: None }
 }
@@ -110,7 +110,7 @@ impl State {
         for record in snapshot.instances {
             instances.put(Arc::new(record));
         }
-        let mut free_pools = BTreeMap::from([(FreePool::DEFAULT, Arc::new(untouched()))]);
+        let mut free_pools = BTreeMap::from([(FreePool::DEFAULT, Arc::new(default_pool()))]);
         free_pools.extend(snapshot.free_pools.into_iter().map(|record| (record.pool.id, Arc::new(record))));
         let pool_of = |host: &Host| free_pools.get(&host.pool).unwrap_or(&free_pools[&FreePool::DEFAULT]);
         let inventory = Inventory::new(
@@ -359,7 +359,7 @@ impl State {
     /// Removes a pool that contains no hosts. The default pool is reset instead.
     fn remove_free_pool(&mut self, id: FreePoolId) {
         if id == FreePool::DEFAULT {
-            self.put_free_pool(untouched());
+            self.put_free_pool(default_pool());
         } else {
             self.free_pools.remove(&id);
         }
