@@ -30,7 +30,7 @@ use crate::proposals::{Proposals, forget};
 use crate::traces::Traces;
 
 /// The host as decisions see it: described by its pool, with attributes.
-fn described(host: &Host, pool: &FreePool) -> Host {
+fn apply_pool_description(host: &Host, pool: &FreePool) -> Host {
     let host = pool.describe(host.clone());
     Host { attributes: attributes_of(&host), ..host }
 }
@@ -114,7 +114,10 @@ impl State {
         free_pools.extend(snapshot.free_pools.into_iter().map(|record| (record.pool.id, Arc::new(record))));
         let pool_of = |host: &Host| free_pools.get(&host.pool).unwrap_or(&free_pools[&FreePool::DEFAULT]);
         let inventory = Inventory::new(
-            snapshot.hosts.iter().map(|record| described(&record.host, &pool_of(&record.host).pool)),
+            snapshot
+                .hosts
+                .iter()
+                .map(|record| apply_pool_description(&record.host, &pool_of(&record.host).pool)),
             snapshot.floating_ips.iter().map(|record| record.floating_ip.clone()),
         );
         let ids_of = |which: fn(&Host) -> bool| {
@@ -349,7 +352,7 @@ impl State {
     fn put_free_pool(&mut self, record: FreePoolRecord) {
         let pool = &record.pool;
         let hosts = self.hosts.values().filter(|record| record.host.pool == pool.id);
-        let described: Vec<Host> = hosts.map(|record| described(&record.host, pool)).collect();
+        let described: Vec<Host> = hosts.map(|record| apply_pool_description(&record.host, pool)).collect();
         for host in described {
             self.put_described(host);
         }
@@ -366,7 +369,7 @@ impl State {
     }
 
     fn put_host(&mut self, record: HostRecord) {
-        self.put_described(described(&record.host, self.free_pool(record.host.pool)));
+        self.put_described(apply_pool_description(&record.host, self.free_pool(record.host.pool)));
         self.hosts.insert(record.host.id, Arc::new(record));
     }
 
