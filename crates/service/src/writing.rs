@@ -84,12 +84,12 @@ pub(crate) type Memory<'a> = MutexGuard<'a, ()>;
 
 /// Wakes the loop if it is dropped unsettled, also when the call is canceled, because the commit might have
 /// succeeded.
-struct Doubt<'a> {
+struct UncertainCommit<'a> {
     service: &'a Service,
     settled: bool,
 }
 
-impl Drop for Doubt<'_> {
+impl Drop for UncertainCommit<'_> {
     fn drop(&mut self) {
         if !self.settled {
             self.service.wake.notify_one();
@@ -337,9 +337,9 @@ impl Writer<'_> {
         if let Some(client) = Client::current() {
             client.commits();
         }
-        let mut doubt = Doubt { service: self.service, settled: false };
+        let mut uncertain = UncertainCommit { service: self.service, settled: false };
         let advance = self.service.parts.store.commit(&commit).await?;
-        doubt.settled = true;
+        uncertain.settled = true;
         if advance.from == self.service.state().revision {
             let applied = self.service.change_state(|state| state.apply(commit.writes, commit.at));
             debug_assert!(applied.is_ok(), "the store rejects contradictory writes: {applied:?}");
