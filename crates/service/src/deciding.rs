@@ -38,13 +38,13 @@ pub(crate) enum Part<T> {
 }
 
 /// Reason why a pass commits nothing.
-enum Nothing {
+enum NoCommit {
     /// Nothing to do, or the attempt was given up.
     Found,
     Store(StoreError),
 }
 
-impl From<NoWriter> for Nothing {
+impl From<NoWriter> for NoCommit {
     fn from(why: NoWriter) -> Self {
         match why {
             NoWriter::Store(error) => Self::Store(error),
@@ -192,10 +192,10 @@ impl Service {
         find: impl Fn(&Budget) -> Option<T>,
         holds: impl Fn(&State, &T) -> bool,
     ) -> Result<Option<(Writer<'_>, T)>, StoreError> {
-        match self.decided_ahead(|budget| find(budget).ok_or(Nothing::Found), holds).await {
+        match self.decided_ahead(|budget| find(budget).ok_or(NoCommit::Found), holds).await {
             Ok(found) => Ok(Some(found)),
-            Err(Nothing::Found) => Ok(None),
-            Err(Nothing::Store(error)) => Err(error),
+            Err(NoCommit::Found) => Ok(None),
+            Err(NoCommit::Store(error)) => Err(error),
         }
     }
 
