@@ -16,7 +16,7 @@ use leases::work::Budget;
 use store::{Commit, LeaseRecord, NewNotification, StoreError, Write};
 
 use crate::decider::Decider;
-use crate::execution::tour::Known;
+use crate::execution::pass_cursor::Known;
 use crate::free_pools::end_action;
 use crate::leasing::holding::Decision;
 use crate::leasing::moving::{decide_new, enter_reallocated, reallocated};

@@ -13,8 +13,8 @@ use store::{LeaseRecord, StoreError};
 use super::Execution;
 use super::decide::{FIRST, PLANNING};
 use super::draft::{Decision, Draft};
+use super::pass_cursor::PassCursor;
 use super::pause::Pause;
-use super::tour::Tour;
 use super::{ClaimedStep, Cycle, Task, passes};
 use crate::decider::Decider;
 use crate::energy::PowerSaving;
@@ -85,7 +85,7 @@ impl<'a> Execution<'a> {
         }
         let mut progress = self.service.progress();
         // Changes decided by healing may not be committed.
-        progress.memos.to_heal = Tour::default();
+        progress.memos.to_heal = PassCursor::default();
         let wake_at = progress.retry_at(now);
         Cycle { tasks: Vec::new(), passes: Vec::new(), wake_at, failed: true, partial: false }
     }

@@ -13,9 +13,9 @@ use store::{LeaseRecord, StoreError};
 use super::Execution;
 use super::draft::Draft;
 use super::memos::Memos;
+use super::pass_cursor::{ANYTHING, Found, Known, PassCursor};
 use super::pause::Pause;
 use super::plan::Change;
-use super::tour::{ANYTHING, Found, Known, Tour};
 use crate::decider::Decider;
 use crate::entries::{Effect, Entries};
 use crate::state::State;
@@ -67,16 +67,16 @@ impl Decider {
     /// Continues a pass over leases. Holds no lock while leases are tried.
     pub(crate) fn go_on<T>(
         &self,
-        tour: impl Fn(&mut Memos) -> &mut Tour,
+        cursor: impl Fn(&mut Memos) -> &mut PassCursor,
         records: &[&Arc<LeaseRecord>],
         known: Known,
         budget: &Budget,
         attempt: impl Fn(&Arc<LeaseRecord>) -> Option<T>,
     ) -> Found<T> {
-        let mut under_way = std::mem::take(tour(&mut self.progress().memos));
+        let mut under_way = std::mem::take(cursor(&mut self.progress().memos));
         let found =
             under_way.go_on(records, |record| record.lease.id, known, budget, |record| attempt(record));
-        *tour(&mut self.progress().memos) = under_way;
+        *cursor(&mut self.progress().memos) = under_way;
         found
     }
 

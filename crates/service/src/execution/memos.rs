@@ -10,24 +10,24 @@ use leases::plan::Guest;
 use leases::usage::KnownGuests;
 use store::{JournalSize, Revision, Sizes};
 
+use super::pass_cursor::PassCursor;
 use super::pause::Pause;
-use super::tour::Tour;
 
 /// Memory of the loop's passes. Losing it is harmless: the passes are made once more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Memos {
     /// Pass over leases that lack hosts.
-    pub to_heal: Tour,
+    pub to_heal: PassCursor,
     /// Leases in the healing interval that lacked something or had a failed host in the last cycle.
     pub ill_soon: BTreeSet<LeaseId>,
     /// Pass over waiting leases that might start earlier.
-    pub to_hasten: Tour,
+    pub to_hasten: PassCursor,
     /// Pass over hunts to replan.
-    pub to_replan: Tour,
+    pub to_replan: PassCursor,
     /// Pass over ended leases that need an end migration.
-    pub to_depart: Tour,
+    pub to_depart: PassCursor,
     /// Pass over waitlist requests that might be promoted.
-    pub to_serve: Tour,
+    pub to_serve: PassCursor,
     /// Pause after a pass over waiting requests and leases found nothing.
     pub passed_without_result: Option<Pause>,
     /// Pause after obstructed hunts couldn't be replanned.

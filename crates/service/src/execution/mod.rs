@@ -23,6 +23,7 @@ mod look;
 pub(crate) mod memos;
 mod observe;
 mod occupants;
+pub(crate) mod pass_cursor;
 mod passes;
 pub(crate) mod pause;
 mod plan;
@@ -32,7 +33,6 @@ pub(crate) mod sight;
 mod steps;
 mod tidying;
 mod touched;
-pub(crate) mod tour;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -9,8 +9,8 @@ use store::StoreError;
 
 use super::Execution;
 use super::Task;
+use super::pass_cursor::Known;
 use super::pause::Pause;
-use super::tour::Known;
 use crate::energy::PowerSaving;
 use crate::service::Service;
 use crate::waitlist::Waitlist;

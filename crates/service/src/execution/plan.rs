@@ -15,8 +15,8 @@ use leases::work::Budget;
 use store::{Commit, LeaseRecord, Write};
 
 use super::draft::Draft;
+use super::pass_cursor::Known;
 use super::progress::Progress;
-use super::tour::Known;
 use crate::decider::{Abilities, Decider};
 use crate::entries::{Effect, Entry};
 use crate::leasing::moving::{enter_reallocated, reallocated};

@@ -23,7 +23,7 @@ pub(super) const ANYTHING: Known = (Revision { number: 0, mark: 0 }, BTreeSet::n
 
 /// Cursor of a pass.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tour {
+pub(crate) struct PassCursor {
     /// State in which no entry had a result. While it is unchanged, none will.
     without_result: Option<Known>,
     /// State in which the unfinished pass began, and the last entry that was tried.
@@ -51,7 +51,7 @@ impl<T> Found<T> {
     }
 }
 
-impl Tour {
+impl PassCursor {
     /// Whether no entry has a result in this state.
     pub fn is_without_result(&self, known: &Known) -> bool {
         self.without_result.as_ref() == Some(known)
@@ -117,9 +117,9 @@ mod tests {
         (Revision { number: revision, mark: 0 }, BTreeSet::new())
     }
 
-    /// Continues a tour of ten entries that cost 10 each; those in `good` have a result. Returns the entries
+    /// Continues a pass over ten entries that cost 10 each. Entries in `good` have a result. Returns the entries
     /// tried, and the result.
-    fn go_on(tour: &mut Tour, revision: u64, limit: u64, good: &[u128]) -> (Vec<u128>, Found<u128>) {
+    fn go_on(cursor: &mut PassCursor, revision: u64, limit: u64, good: &[u128]) -> (Vec<u128>, Found<u128>) {
         let budget = Budget::new(limit);
         let tried = std::cell::RefCell::new(Vec::new());
         let entries: Vec<u128> = (1..=10).collect();
@@ -128,65 +128,65 @@ mod tests {
             let affordable = budget.spend(10);
             good.contains(entry).then_some(*entry).filter(|_| affordable)
         };
-        let found = tour.go_on(&entries, |entry| LeaseId(*entry), known(revision), &budget, attempt);
+        let found = cursor.go_on(&entries, |entry| LeaseId(*entry), known(revision), &budget, attempt);
         (tried.into_inner(), found)
     }
 
     #[test]
     fn a_pass_that_fits_into_a_cycle_tries_all_and_not_again_until_something_changes() {
-        let mut tour = Tour::default();
-        assert_eq!(go_on(&mut tour, 1, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
-        assert!(tour.is_without_result(&known(1)) && !tour.is_without_result(&known(2)));
-        assert_eq!(go_on(&mut tour, 2, 10_000, &[2, 3]), (vec![1, 2], Found::One(2)));
-        assert_eq!(go_on(&mut tour, 3, 10_000, &[1]), (vec![1], Found::One(1)), "the first goes first");
+        let mut cursor = PassCursor::default();
+        assert_eq!(go_on(&mut cursor, 1, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
+        assert!(cursor.is_without_result(&known(1)) && !cursor.is_without_result(&known(2)));
+        assert_eq!(go_on(&mut cursor, 2, 10_000, &[2, 3]), (vec![1, 2], Found::One(2)));
+        assert_eq!(go_on(&mut cursor, 3, 10_000, &[1]), (vec![1], Found::One(1)), "the first goes first");
     }
 
     #[test]
     fn a_pass_that_is_too_long_goes_on_where_it_stopped_and_comes_to_every_entry() {
-        let mut tour = Tour::default();
+        let mut cursor = PassCursor::default();
         let share = 320;
-        assert_eq!(go_on(&mut tour, 1, share, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
-        assert_eq!(go_on(&mut tour, 1, share, &[]), (vec![5, 6, 7, 8], Found::Unfinished));
-        assert_eq!(go_on(&mut tour, 1, share, &[]), (vec![9, 10], Found::Nothing));
-        assert!(tour.is_without_result(&known(1)));
+        assert_eq!(go_on(&mut cursor, 1, share, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
+        assert_eq!(go_on(&mut cursor, 1, share, &[]), (vec![5, 6, 7, 8], Found::Unfinished));
+        assert_eq!(go_on(&mut cursor, 1, share, &[]), (vec![9, 10], Found::Nothing));
+        assert!(cursor.is_without_result(&known(1)));
     }
 
     #[test]
     fn what_changes_meanwhile_does_not_send_a_pass_back_to_its_first_entries() {
-        let mut tour = Tour::default();
-        assert_eq!(go_on(&mut tour, 1, 320, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
-        assert_eq!(go_on(&mut tour, 2, 320, &[6]), (vec![5, 6], Found::One(6)));
-        assert_eq!(go_on(&mut tour, 3, 320, &[6]), (vec![7, 8, 9, 10], Found::Unfinished));
-        assert_eq!(go_on(&mut tour, 3, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
+        let mut cursor = PassCursor::default();
+        assert_eq!(go_on(&mut cursor, 1, 320, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
+        assert_eq!(go_on(&mut cursor, 2, 320, &[6]), (vec![5, 6], Found::One(6)));
+        assert_eq!(go_on(&mut cursor, 3, 320, &[6]), (vec![7, 8, 9, 10], Found::Unfinished));
+        assert_eq!(go_on(&mut cursor, 3, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
     }
 
     #[test]
     fn a_retry_tries_every_entry_once_more() {
-        let mut tour = Tour::default();
-        go_on(&mut tour, 1, 10_000, &[]);
-        tour.retry();
-        assert!(!tour.is_without_result(&known(1)));
-        assert_eq!(go_on(&mut tour, 1, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
-        assert!(tour.is_without_result(&known(1)));
+        let mut cursor = PassCursor::default();
+        go_on(&mut cursor, 1, 10_000, &[]);
+        cursor.retry();
+        assert!(!cursor.is_without_result(&known(1)));
+        assert_eq!(go_on(&mut cursor, 1, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
+        assert!(cursor.is_without_result(&known(1)));
         // An unfinished pass continues, and then starts again.
-        assert_eq!(go_on(&mut tour, 2, 320, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
-        tour.retry();
-        assert_eq!(go_on(&mut tour, 2, 10_000, &[]), ((5..=10).collect(), Found::Unfinished));
-        assert_eq!(go_on(&mut tour, 2, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
+        assert_eq!(go_on(&mut cursor, 2, 320, &[]), (vec![1, 2, 3, 4], Found::Unfinished));
+        cursor.retry();
+        assert_eq!(go_on(&mut cursor, 2, 10_000, &[]), ((5..=10).collect(), Found::Unfinished));
+        assert_eq!(go_on(&mut cursor, 2, 10_000, &[]), ((1..=10).collect(), Found::Nothing));
     }
 
     #[test]
     fn an_entry_that_costs_too_much_by_itself_holds_up_nobody() {
-        let mut tour = Tour::default();
+        let mut cursor = PassCursor::default();
         for first in 1..=9 {
-            assert_eq!(go_on(&mut tour, 1, 5, &[]), (vec![first], Found::Unfinished));
+            assert_eq!(go_on(&mut cursor, 1, 5, &[]), (vec![first], Found::Unfinished));
         }
-        assert_eq!(go_on(&mut tour, 1, 5, &[]), (vec![10], Found::Nothing));
+        assert_eq!(go_on(&mut cursor, 1, 5, &[]), (vec![10], Found::Nothing));
     }
 
     #[test]
     fn an_entry_for_which_too_little_was_left_is_tried_first_next_time() {
-        let mut tour = Tour::default();
+        let mut cursor = PassCursor::default();
         let (budget, tried) = (Budget::new(100), std::cell::RefCell::new(Vec::new()));
         let attempt = |entry: &(u128, u64)| {
             tried.borrow_mut().push(entry.0);
@@ -194,7 +194,7 @@ mod tests {
             None::<()>
         };
         let entries = [(1, 10), (2, 95), (3, 1)];
-        let found = tour.go_on(&entries, |entry| LeaseId(entry.0), known(1), &budget, attempt);
+        let found = cursor.go_on(&entries, |entry| LeaseId(entry.0), known(1), &budget, attempt);
         assert_eq!((tried.take(), found), (vec![1, 2], Found::Unfinished));
         let budget = Budget::new(100);
         let attempt = |entry: &(u128, u64)| {
@@ -202,7 +202,7 @@ mod tests {
             budget.charge(entry.1);
             None::<()>
         };
-        let found = tour.go_on(&entries, |entry| LeaseId(entry.0), known(1), &budget, attempt);
+        let found = cursor.go_on(&entries, |entry| LeaseId(entry.0), known(1), &budget, attempt);
         assert_eq!((tried.take(), found), (vec![2], Found::Unfinished));
     }
 }
