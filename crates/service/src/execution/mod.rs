@@ -12,6 +12,7 @@ pub(crate) mod claimed;
 mod claims;
 mod cycle;
 mod decide;
+mod dirty_set;
 pub(crate) mod draft;
 mod fresh;
 mod guests;
@@ -32,7 +33,6 @@ mod rehearsal;
 pub(crate) mod sight;
 mod steps;
 mod tidying;
-mod touched;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -20,12 +20,12 @@ use store::{Claim, Finished, InstanceRecord, Revision, Version};
 
 use super::backoff::{FIRST_RETRY, LONGEST_RETRY, backoff};
 use super::claimed::{Elsewhere, Term};
+use super::dirty_set::{DirtySet, is_of_addresses};
 use super::heard::Heard;
 use super::look::Look;
 use super::memos::{Counting, Memos, Tidying};
 use super::pause::Pause;
 use super::sight::Sight;
-use super::touched::{Touched, is_of_addresses};
 use crate::clock_watch::{Belonging, Watch};
 use crate::held_offers::HeldOffers;
 use crate::types::Statistics;
@@ -48,7 +48,7 @@ pub(crate) struct InFlight {
 struct LookUnderWay {
     look: Look,
     /// Objects that required the look.
-    touched: Touched,
+    dirty: DirtySet,
     /// It was begun because of a notification.
     heard: bool,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Progress {
     /// Usage accounting of existing leases and instances has not been started since the service started.
     pub uncounted: bool,
     /// Objects to observe again.
-    touched: Touched,
+    dirty: DirtySet,
     /// Hosts named in notifications.
     pub heard: Heard,
     /// Looks in progress, by number.
@@ -203,20 +203,20 @@ impl Progress {
     pub fn settled(&self, lease: LeaseId) -> bool {
         self.sees()
             && !self.in_flight.values().any(|step| step.lease == Some(lease))
-            && !self.to_see().any(|touched| touched.concerns(lease))
+            && !self.to_see().any(|dirty| dirty.concerns(lease))
     }
 
     /// Whether the observation of an instance's guest is complete on its host.
     pub fn settled_instance(&self, instance: &Instance) -> bool {
         self.sees()
             && !self.in_flight.keys().any(|action| action.instance() == Some(instance.id))
-            && !self.to_see().any(|touched| touched.hosts.contains_key(&instance.host))
+            && !self.to_see().any(|dirty| dirty.hosts.contains_key(&instance.host))
     }
 
     /// Guests last observed on hosts that must be observed again. They might be elsewhere by now.
     pub fn seen_on_touched_hosts(&self) -> BTreeSet<GuestId> {
-        let touched = self.to_see().flat_map(|touched| touched.hosts.keys());
-        let seen = touched.filter_map(|host| self.observed.hosts.get(host));
+        let dirty = self.to_see().flat_map(|dirty| dirty.hosts.keys());
+        let seen = dirty.filter_map(|host| self.observed.hosts.get(host));
         seen.flat_map(|host| host.guests.iter().map(|guest| guest.id)).collect()
     }
 
@@ -296,12 +296,12 @@ impl Progress {
 
     /// Requests a look at the host. Until then, nothing is concluded about the lease.
     pub fn look_at(&mut self, host: HostId, lease: Option<LeaseId>) {
-        self.touched.hosts.entry(host).or_default().extend(lease);
+        self.dirty.hosts.entry(host).or_default().extend(lease);
     }
 
     /// Requests a look at the host unless one is already requested.
     pub fn look_once(&mut self, host: HostId) {
-        if !self.to_see().any(|touched| touched.hosts.contains_key(&host)) {
+        if !self.to_see().any(|dirty| dirty.hosts.contains_key(&host)) {
             self.look_at(host, None);
         }
     }
@@ -309,10 +309,10 @@ impl Progress {
     /// Requests a look at everything that the action might have changed.
     pub fn look_at_effect(&mut self, action: Action, lease: Option<LeaseId>) {
         if is_of_addresses(action) {
-            self.touched.addresses.get_or_insert_default().extend(lease);
+            self.dirty.addresses.get_or_insert_default().extend(lease);
         }
         if let Action::Prepare(reservation) | Action::Finish(reservation) = action {
-            self.touched.reservations.entry(reservation).or_default().extend(lease);
+            self.dirty.reservations.entry(reservation).or_default().extend(lease);
         }
         for host in action.hosts() {
             self.look_at(host, lease);
@@ -330,36 +330,35 @@ impl Progress {
     /// Whether a host of the lease still waits for a look.
     pub fn looks_at_end(&self, lease: &Lease) -> bool {
         let mut hosts = lease.reservations.iter().flat_map(|reservation| reservation.allocation.hosts());
-        hosts.any(|host| self.to_see().any(|touched| touched.hosts.contains_key(&host)))
+        hosts.any(|host| self.to_see().any(|dirty| dirty.hosts.contains_key(&host)))
     }
 
     /// Whether the action concerns something that must be observed first.
     pub fn waits_for_a_look(&self, action: Action) -> bool {
-        self.to_see().any(|touched| touched.has(action))
+        self.to_see().any(|dirty| dirty.has(action))
     }
 
     /// Whether this service began the move and hasn't observed its destination since.
     pub fn is_moving(&self, mov: &Move) -> bool {
         let action = mov.action();
-        self.in_flight.contains_key(&action)
-            || self.to_see().any(|touched| touched.hosts.contains_key(&mov.to))
+        self.in_flight.contains_key(&action) || self.to_see().any(|dirty| dirty.hosts.contains_key(&mov.to))
     }
 
-    fn to_see(&self) -> impl Iterator<Item = &Touched> {
-        self.looks.values().map(|under_way| &under_way.touched).chain([&self.touched])
+    fn to_see(&self) -> impl Iterator<Item = &DirtySet> {
+        self.looks.values().map(|under_way| &under_way.dirty).chain([&self.dirty])
     }
 
     /// Whether anything waits for a look that has not begun.
     pub fn anything_to_look_at(&self) -> bool {
-        self.touched.addresses.is_some()
-            || !self.touched.reservations.is_empty()
+        self.dirty.addresses.is_some()
+            || !self.dirty.reservations.is_empty()
             || !self.hosts_to_look_at().is_empty()
     }
 
     /// Hosts that wait for a look that has not begun.
     pub fn hosts_to_look_at(&self) -> BTreeSet<HostId> {
-        let begun = |host: &HostId| self.looks.values().any(|look| look.touched.hosts.contains_key(host));
-        self.touched.hosts.keys().copied().filter(|host| !begun(host)).collect()
+        let begun = |host: &HostId| self.looks.values().any(|look| look.dirty.hosts.contains_key(host));
+        self.dirty.hosts.keys().copied().filter(|host| !begun(host)).collect()
     }
 
     /// Notes that the host was taken on.
@@ -379,7 +378,7 @@ impl Progress {
         Arc::make_mut(&mut self.observed).hosts.remove(&host);
         self.seen_by.remove(&host);
         self.sighted.remove(&host);
-        self.touched.hosts.remove(&host);
+        self.dirty.hosts.remove(&host);
         self.left.insert(host);
     }
 

@@ -11,9 +11,9 @@ use leases::plan::Observed;
 use leases::window::Window;
 
 use super::{LookUnderWay, Progress};
+use crate::execution::dirty_set::DirtySet;
 use crate::execution::heard::Heard;
 use crate::execution::look::Look;
-use crate::execution::touched::Touched;
 
 impl Progress {
     /// Begins a look at some of the hosts named in notifications, if it is time. There is one such look at a
@@ -41,8 +41,8 @@ impl Progress {
         }
         // Objects touched from here on were touched after the look began. Work that waits for one host
         // doesn't wait for a look at all hosts, unless the fleet isn't observed otherwise.
-        let touched = if all && self.sees() { Touched::default() } else { self.touched.take(&hosts) };
-        self.enter_look(Look { number: 0, all, for_decisions: false, hosts, began, until }, touched)
+        let dirty = if all && self.sees() { DirtySet::default() } else { self.dirty.take(&hosts) };
+        self.enter_look(Look { number: 0, all, for_decisions: false, hosts, began, until }, dirty)
     }
 
     /// Begins a look at all hosts for decisions, if one waits for it and no look at all hosts is in progress.
@@ -56,13 +56,13 @@ impl Progress {
         }
         let look = Look { number: 0, all: false, for_decisions: true, hosts: hosts(), began, until };
         // Steps wait for the shorter looks at their own hosts.
-        Some(self.enter_look(look, Touched::default()))
+        Some(self.enter_look(look, DirtySet::default()))
     }
 
-    fn enter_look(&mut self, look: Look, touched: Touched) -> Look {
+    fn enter_look(&mut self, look: Look, dirty: DirtySet) -> Look {
         self.looks_begun += 1;
         let look = Look { number: self.looks_begun, ..look };
-        self.looks.insert(look.number, LookUnderWay { look: look.clone(), touched, heard: false });
+        self.looks.insert(look.number, LookUnderWay { look: look.clone(), dirty, heard: false });
         look
     }
 
@@ -132,7 +132,7 @@ impl Progress {
             self.seen_by.retain(|host, _| ours(*host));
             self.sighted.retain(|host, _| ours(*host));
             self.taken_on.retain(|host| ours(*host));
-            self.touched.hosts.retain(|host, _| ours(*host));
+            self.dirty.hosts.retain(|host, _| ours(*host));
         }
         changed
     }
@@ -147,7 +147,7 @@ impl Progress {
     /// Notes a failed look. Its objects wait for the next one.
     pub fn saw_nothing(&mut self, number: u64) {
         if let Some(under_way) = self.looks.remove(&number) {
-            self.touched.merge(under_way.touched);
+            self.dirty.merge(under_way.dirty);
         }
     }
 

@@ -7,7 +7,7 @@ use leases::plan::Action;
 
 /// Hosts, addresses and reservations to observe again. Decisions about them wait for that observation.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Touched {
+pub(super) struct DirtySet {
     /// Hosts, with the leases for which steps were carried out on them.
     pub hosts: BTreeMap<HostId, BTreeSet<LeaseId>>,
     /// Leases whose addresses were touched. Every look observes all addresses. `None` if no observation is
@@ -17,7 +17,7 @@ pub(super) struct Touched {
     pub reservations: BTreeMap<ReservationId, BTreeSet<LeaseId>>,
 }
 
-impl Touched {
+impl DirtySet {
     pub fn concerns(&self, lease: LeaseId) -> bool {
         let mut all = self.hosts.values().chain(&self.addresses).chain(self.reservations.values());
         all.any(|leases| leases.contains(&lease))
