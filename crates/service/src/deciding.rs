@@ -128,11 +128,11 @@ impl Service {
     ) -> Result<(Writer<'_>, T), E> {
         let (mut turn, mut attempts) = (None, 0);
         loop {
-            let ((revision, ground), decided) = self.decide_in_parts(&decide, &mut turn).await?;
+            let ((revision, admission_changes), decided) = self.decide_in_parts(&decide, &mut turn).await?;
             let mut writer = self.writer().await?;
             let now = self.decided_on();
-            if now == (revision, ground)
-                || now.1 == ground && beside_requests(|| holds(&self.snapshot(), &decided))
+            if now == (revision, admission_changes)
+                || now.1 == admission_changes && beside_requests(|| holds(&self.snapshot(), &decided))
             {
                 writer.turn = turn;
                 return Ok((writer, decided));
@@ -154,8 +154,9 @@ impl Service {
         }
     }
 
-    /// Decides without the write lock. Also returns the revision and ground that the decision is based on.
-    /// `turn` becomes the place for decisions in several parts, once one is needed.
+    /// Decides without the write lock. Also returns the revision and the count of [admission
+    /// changes](State::admission_changes) that the decision is based on. `turn` becomes the place for decisions
+    /// in several parts, once one is needed.
     async fn decide_in_parts<T, E: From<NoWriter>>(
         &self,
         decide: &impl Fn(Option<T>, &Budget) -> Result<Part<T>, E>,
@@ -203,7 +204,7 @@ impl Service {
     /// anything but leases and preemptible instances.
     fn decided_on(&self) -> (Revision, u64) {
         let state = self.state();
-        (state.revision, state.ground)
+        (state.revision, state.admission_changes)
     }
 
     /// Decides in a place with the full budget, and charges the client. Once per use of a place: the usual

@@ -27,7 +27,7 @@ use crate::deciding::never;
 use crate::free_pools::end_action;
 use crate::lease_pools::LeasePools;
 use crate::leasing::Leases;
-use crate::leasing::update::{Decided, Ground};
+use crate::leasing::update::{Basis, Decided};
 use crate::notices::{self, notice};
 use crate::service::Service;
 use crate::state::State;
@@ -177,8 +177,8 @@ impl<'a> Maintenance<'a> {
         let lease = LeasePools::of(self.service).lease_of(reservation);
         let lease = lease.ok_or(ServiceError::NotFound(NotFound::LeasePool(reservation)))?.lease.id;
         let now = self.service.now();
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
-            let state = ground.state;
+        let decide = |basis: &Basis<'_>, before: &LeaseRecord| {
+            let state = basis.state;
             let lease = &before.lease;
             let has_it =
                 pools(lease).any(|(r, _)| r.id == reservation && r.allocation.hosts().contains(&host));
@@ -187,7 +187,7 @@ impl<'a> Maintenance<'a> {
             }
             self.service.decider.check_swap(state, lease, host, limited)?;
             let facts = self.service.decider.host_facts(state, now);
-            let admission = self.service.decider.admission(state, &facts, now, ground.budget);
+            let admission = self.service.decider.admission(state, &facts, now, basis.budget);
             let lease = admission.swap(lease, reservation, host)?;
             Ok(Decided::only(lease, before))
         };

@@ -14,7 +14,7 @@ use store::{HostRecord, InstanceRecord, LeaseRecord};
 
 use crate::decider::Decider;
 use crate::leasing::Leases;
-use crate::leasing::update::{Decided, Ground};
+use crate::leasing::update::{Basis, Decided};
 use crate::listing::{Page, Position};
 use crate::service::Service;
 use crate::state::State;
@@ -91,8 +91,8 @@ impl<'a> LeasePools<'a> {
         } else {
             Observed::default()
         };
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
-            let state = ground.state;
+        let decide = |basis: &Basis<'_>, before: &LeaseRecord| {
+            let state = basis.state;
             Ok(Decided::only(self.changed(state, &seen, &before.lease, id, &change)?, before))
         };
         Leases::of(self.service).change(caller, lease, self.service.now(), None, decide).await
@@ -150,11 +150,11 @@ impl<'a> LeasePools<'a> {
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let lease = self.known(id)?;
         let now = self.service.now();
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
-            let state = ground.state;
+        let decide = |basis: &Basis<'_>, before: &LeaseRecord| {
+            let state = basis.state;
             // The pool gets the hosts immediately, so they can't have guests that can't be removed.
             let facts = self.service.decider.host_facts(state, now);
-            let admission = self.service.decider.admission(state, &facts, now, ground.budget);
+            let admission = self.service.decider.admission(state, &facts, now, basis.budget);
             let lease = admission.grow(&before.lease, id, count, specs.clone())?;
             Ok(Decided::only(lease, before))
         };

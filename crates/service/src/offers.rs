@@ -30,7 +30,7 @@ use crate::entries::Entry;
 use crate::execution::draft::Draft;
 use crate::leasing::Leases;
 use crate::leasing::proposed::Proposed;
-use crate::leasing::update::{Decided, Ground};
+use crate::leasing::update::{Basis, Decided};
 use crate::proposals::{by_number, forget};
 use crate::service::{Parts, Service};
 use crate::state::State;
@@ -264,11 +264,11 @@ impl<'a> CounterOffers<'a> {
             let decide = |budget: &Budget| Ok(self.accepted(id, now, budget)?.decided_on(observation));
             return Ok(Leases::of(self.service).enter(caller, now, None, decide).await?.lease);
         };
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
-            let state = ground.state;
+        let decide = |basis: &Basis<'_>, before: &LeaseRecord| {
+            let state = basis.state;
             let offer = held_offer(state, id, now)?;
             let facts = self.service.decider.host_facts(state, now);
-            let admission = self.service.decider.admission(state, &facts, now, ground.budget);
+            let admission = self.service.decider.admission(state, &facts, now, basis.budget);
             let updated = admission.accepted_change(&before.lease, &offer.lease)?;
             self.service.decider.check_stack_of(state, Some(&before.lease), &updated.lease)?;
             let decided = Decided {

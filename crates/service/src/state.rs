@@ -51,6 +51,24 @@ pub(crate) fn stays(instance: &Instance) -> bool {
     instance.kind == InstanceKind::Regular && instance.is_to_run()
 }
 
+/// Whether the write affects decisions about leases, without being a lease itself.
+fn affects_admission(write: &Write) -> bool {
+    match write {
+        Write::Lease { .. } | Write::ForgetLease { .. } | Write::ForgetInstance { .. } => false,
+        Write::Instance { record, .. } => stays(&record.instance),
+        _ => true,
+    }
+}
+
+/// Whether other services' commits affect decisions about leases, apart from their leases.
+fn delta_affects_admission(delta: &Delta) -> bool {
+    let Delta { revision: _, leases: _, steps: _, instances, .. } = delta;
+    let Delta { hosts, floating_ips, free_pools, flavors, properties, preemptible_projects, .. } = delta;
+    let inventory = !(hosts.is_empty() && floating_ips.is_empty() && free_pools.is_empty());
+    let named = !(flavors.is_empty() && properties.is_empty() && preemptible_projects.is_empty());
+    inventory || named || instances.values().flatten().any(|record| stays(&record.instance))
+}
+
 /// Whether the record reserves resources for offers.
 fn is_for_offers(lease: &Lease) -> bool {
     matches!(lease.standing, Standing::Kept { .. })
@@ -62,7 +80,7 @@ pub(crate) struct State {
     pub revision: Revision,
     /// Counts changes that affect decisions about leases, other than changes of leases: hosts, pools,
     /// flavors, instances that stay, and so on.
-    pub ground: u64,
+    pub admission_changes: u64,
     /// Hosts and addresses as decisions see them.
     pub inventory: Inventory,
     pub free_pools: BTreeMap<FreePoolId, Arc<FreePoolRecord>>,
@@ -125,7 +143,7 @@ impl State {
         };
         Ok(Self {
             revision: snapshot.revision,
-            ground: 0,
+            admission_changes: 0,
             free_pools,
             asleep: ids_of(|host| !host.power.is_on()),
             impaired: ids_of(is_impaired),
@@ -173,7 +191,7 @@ impl State {
                 self.offered.remove(*id);
             }
         }
-        self.ground += u64::from(writes.iter().any(|write| self.is_ground(write)));
+        self.admission_changes += u64::from(writes.iter().any(affects_admission));
         for write in writes {
             match write {
                 Write::Lease { record, .. } => self.put_lease(Arc::from(record), now)?,
@@ -232,7 +250,7 @@ impl State {
             }
             self.offered.remove(*id);
         }
-        self.ground += u64::from(self.has_ground(&delta));
+        self.admission_changes += u64::from(delta_affects_admission(&delta));
         for (id, record) in delta.leases {
             match record {
                 Some(record) => self.put_lease(Arc::new(record), now)?,

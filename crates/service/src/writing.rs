@@ -240,7 +240,7 @@ impl Service {
         let snapshot = self.parts.store.load().await?;
         let state = State::new(snapshot, self.decider.settings.cleaning_time, self.now())
             .map_err(|conflict| StoreError::Corrupt(conflict.to_string()))?;
-        self.change_state(|old| *old = State { ground: old.ground + 1, ..state });
+        self.change_state(|old| *old = State { admission_changes: old.admission_changes + 1, ..state });
         self.progress().others_committed = true;
         self.state.clear_poison();
         self.contradicted.store(false, Ordering::Release);

@@ -63,7 +63,7 @@ impl Decided {
 }
 
 /// Inputs of a decision.
-pub(crate) struct Ground<'a> {
+pub(crate) struct Basis<'a> {
     pub state: &'a State,
     /// Work that the decision can spend.
     pub budget: &'a Budget,
@@ -89,8 +89,8 @@ impl Leases<'_> {
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = truncate_to_stored_precision(changes.asked_at);
         let observation = self.observe_for_change(id, &changes).await;
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
-            let decided = self.updated(ground, before, &changes, now)?;
+        let decide = |basis: &Basis<'_>, before: &LeaseRecord| {
+            let decided = self.updated(basis, before, &changes, now)?;
             Ok(decided.on(observation, before))
         };
         self.change(caller, id, now, None, decide).await
@@ -105,8 +105,8 @@ impl Leases<'_> {
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let now = truncate_to_stored_precision(changes.asked_at);
         let observation = self.observe_for_change(id, changes).await;
-        let decide = |ground: &Ground<'_>, before: &LeaseRecord| {
-            let decided = self.updated(ground, before, changes, now)?;
+        let decide = |basis: &Basis<'_>, before: &LeaseRecord| {
+            let decided = self.updated(basis, before, changes, now)?;
             Ok(decided.on(observation, before))
         };
         let propose = |budget: &Budget| self.propose_change(id, None, decide, now, budget);
@@ -126,14 +126,14 @@ impl Leases<'_> {
 
     fn updated(
         self,
-        ground: &Ground<'_>,
+        basis: &Basis<'_>,
         before: &LeaseRecord,
         changes: &LeaseChanges,
         now: Timestamp,
     ) -> Result<Decided, ServiceError> {
-        let state = ground.state;
+        let state = basis.state;
         let facts = self.service.decider.host_facts(state, now);
-        let admission = self.service.decider.admission(state, &facts, now, ground.budget);
+        let admission = self.service.decider.admission(state, &facts, now, basis.budget);
         let decide = |admission: &Admission<'_>| -> Result<Updated, Refusal> {
             let updated = admission.update(&before.lease, &changes.changes)?;
             self.service.decider.check_stack_of(state, Some(&before.lease), &updated.lease)?;
@@ -180,7 +180,7 @@ impl Leases<'_> {
         id: LeaseId,
         now: Timestamp,
         accepted: Option<OffersId>,
-        decide: impl Fn(&Ground<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
+        decide: impl Fn(&Basis<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
     ) -> Result<Arc<LeaseRecord>, ServiceError> {
         let mut approved: Option<Lease> = None;
         // If the dates change, all of the lease's allocations are written again.
@@ -235,7 +235,7 @@ impl Leases<'_> {
         self,
         id: LeaseId,
         accepted: Option<OffersId>,
-        decide: impl Fn(&Ground<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
+        decide: impl Fn(&Basis<'_>, &LeaseRecord) -> Result<Decided, ServiceError>,
         now: Timestamp,
         budget: &Budget,
     ) -> Result<Change, ServiceError> {
@@ -245,7 +245,7 @@ impl Leases<'_> {
         groups.extend(accepted);
         let first = state.withdrawing_offers(&groups);
         let Decided { lease, wording, before_end_rearmed, moved } =
-            decide(&Ground { state: &state, budget }, &before)?;
+            decide(&Basis { state: &state, budget }, &before)?;
         let after = LeaseRecord { wording, ..before.becomes(lease, now) };
         self.service.decider.settings.writes.check_text(before.text(), after.text())?;
         let moved = reallocated(&state, moved, now);
