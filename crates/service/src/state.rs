@@ -51,24 +51,6 @@ pub(crate) fn stays(instance: &Instance) -> bool {
     instance.kind == InstanceKind::Regular && instance.is_to_run()
 }
 
-/// Whether the write affects decisions about leases, without being a lease itself.
-fn affects_admission(write: &Write) -> bool {
-    match write {
-        Write::Lease { .. } | Write::ForgetLease { .. } | Write::ForgetInstance { .. } => false,
-        Write::Instance { record, .. } => stays(&record.instance),
-        _ => true,
-    }
-}
-
-/// Whether other services' commits affect decisions about leases, apart from their leases.
-fn delta_affects_admission(delta: &Delta) -> bool {
-    let Delta { revision: _, leases: _, steps: _, instances, .. } = delta;
-    let Delta { hosts, floating_ips, free_pools, flavors, properties, preemptible_projects, .. } = delta;
-    let inventory = !(hosts.is_empty() && floating_ips.is_empty() && free_pools.is_empty());
-    let named = !(flavors.is_empty() && properties.is_empty() && preemptible_projects.is_empty());
-    inventory || named || instances.values().flatten().any(|record| stays(&record.instance))
-}
-
 /// Whether the record reserves resources for offers.
 fn is_for_offers(lease: &Lease) -> bool {
     matches!(lease.standing, Standing::Kept { .. })
@@ -191,7 +173,7 @@ impl State {
                 self.offered.remove(*id);
             }
         }
-        self.admission_changes += u64::from(writes.iter().any(affects_admission));
+        self.admission_changes += u64::from(writes.iter().any(|write| self.affects_admission(write)));
         for write in writes {
             match write {
                 Write::Lease { record, .. } => self.put_lease(Arc::from(record), now)?,
@@ -250,7 +232,7 @@ impl State {
             }
             self.offered.remove(*id);
         }
-        self.admission_changes += u64::from(delta_affects_admission(&delta));
+        self.admission_changes += u64::from(self.delta_affects_admission(&delta));
         for (id, record) in delta.leases {
             match record {
                 Some(record) => self.put_lease(Arc::new(record), now)?,
@@ -300,7 +282,7 @@ impl State {
 
     /// Whether the write can invalidate decisions about leases, without being a lease itself. What is only
     /// added can't: decisions don't use it.
-    fn is_ground(&self, write: &Write) -> bool {
+    fn affects_admission(&self, write: &Write) -> bool {
         match write {
             Write::Lease { .. }
             | Write::ForgetLease { .. }
@@ -313,8 +295,8 @@ impl State {
         }
     }
 
-    /// Like [`Self::is_ground`], for commits of other services.
-    fn has_ground(&self, delta: &Delta) -> bool {
+    /// Like [`Self::affects_admission`], for commits of other services.
+    fn delta_affects_admission(&self, delta: &Delta) -> bool {
         let Delta { revision: _, leases: _, steps: _, instances, .. } = delta;
         let Delta { hosts, floating_ips, free_pools, flavors, properties, preemptible_projects, .. } = delta;
         hosts.keys().any(|id| self.hosts.contains_key(id))
