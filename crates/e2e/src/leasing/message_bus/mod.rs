@@ -63,21 +63,17 @@ pub fn run(ours: &Executable) -> Result<Tally> {
         }
         Ok(())
     });
-    cases.check(
-        "an unavailable broker delays no client, and gets all notifications when it is up again",
-        || {
-            broker.kill()?;
-            let ids =
-                ["a", "b", "c"].map(|name| lease(caller, name, 0)).into_iter().collect::<Result<Vec<_>>>()?;
-            until("the failure is counted", || Ok(pushes(&server, "failed")? > 0.0))?;
-            broker.restart()?;
-            let told: Vec<Value> =
-                ids.iter().map(|_| listener.next_of("lease.create")).collect::<Result<_>>()?;
-            let told: Vec<&Value> = told.iter().map(|told| &told["payload"]["lease_id"]).collect();
-            ensure!(told == ids.iter().collect::<Vec<_>>(), "told {told:?} instead of {ids:?}");
-            Ok(())
-        },
-    );
+    cases.check("an unavailable broker delays no client, and gets all notifications later", || {
+        broker.kill()?;
+        let ids =
+            ["a", "b", "c"].map(|name| lease(caller, name, 0)).into_iter().collect::<Result<Vec<_>>>()?;
+        until("the failure is counted", || Ok(pushes(&server, "failed")? > 0.0))?;
+        broker.restart()?;
+        let told: Vec<Value> = ids.iter().map(|_| listener.next_of("lease.create")).collect::<Result<_>>()?;
+        let told: Vec<&Value> = told.iter().map(|told| &told["payload"]["lease_id"]).collect();
+        ensure!(told == ids.iter().collect::<Vec<_>>(), "told {told:?} instead of {ids:?}");
+        Ok(())
+    });
     server.kill()?;
     cases.check("notifications that were sent before the service was killed are not sent again", || {
         let server = launch.start()?;
@@ -99,26 +95,20 @@ pub fn run(ours: &Executable) -> Result<Tally> {
         }
         Ok(())
     });
-    cases.check(
-        "the service uses TLS, and only with brokers that have a certificate of the configured CA",
-        || {
-            let url =
-                format!("rabbit://{USER}@{}//?ssl=1", broker.encrypted().replace("127.0.0.1", "localhost"));
-            let launch = on_bus(ours, &at("tls")?, &url)?;
-            let named = launch
-                .clone()
-                .with(["--message-bus-ca-file"])
-                .with([path(&of_broker.join("certificate.pem"))]);
-            let server = launch.start()?;
-            let id = lease(server.caller(), "encrypted", 0)?;
-            until("it is refused", || Ok(launch.said().contains("certificate")))?;
-            server.kill()?;
-            let _server = named.start()?;
-            let told = listener.next_of("lease.create")?;
-            ensure!(told["payload"]["lease_id"] == id.as_str(), "told of another lease: {told}");
-            Ok(())
-        },
-    );
+    cases.check("with TLS, the broker must have a certificate of the configured CA", || {
+        let url = format!("rabbit://{USER}@{}//?ssl=1", broker.encrypted().replace("127.0.0.1", "localhost"));
+        let launch = on_bus(ours, &at("tls")?, &url)?;
+        let named =
+            launch.clone().with(["--message-bus-ca-file"]).with([path(&of_broker.join("certificate.pem"))]);
+        let server = launch.start()?;
+        let id = lease(server.caller(), "encrypted", 0)?;
+        until("it is refused", || Ok(launch.said().contains("certificate")))?;
+        server.kill()?;
+        let _server = named.start()?;
+        let told = listener.next_of("lease.create")?;
+        ensure!(told["payload"]["lease_id"] == id.as_str(), "told of another lease: {told}");
+        Ok(())
+    });
     nova::heard(&mut cases, ours, &at("nova")?, &mut broker)?;
     cases.check("a failed login is reported in the log, without the password", || {
         let launch = on_bus(ours, &at("refused")?, &format!("rabbit://guest:hush@{}//", broker.address()))?;
