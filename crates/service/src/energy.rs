@@ -327,7 +327,8 @@ impl Decider {
     /// shutdown reaches its maximum duration.
     pub(crate) fn power_steps(&self, draft: &mut Draft) {
         let (state, now) = (draft.state(), draft.now);
-        let progress = self.progress();
+        let mut progress = self.progress();
+        progress.memos.switched_on.retain(|host, _| state.asleep.contains(host));
         let backoff = self.settings.plan_rules.backoff;
         let rules = &self.settings.energy.rules;
         let (mut steps, mut wake_at): (Vec<Step>, Option<Timestamp>) = (Vec::new(), None);
@@ -341,7 +342,11 @@ impl Decider {
             let seen = progress.observed.hosts.get(&host.id);
             let Some(action) = energy::step(host.id, &host.power, seen) else { continue };
             let failures = state.history.failures.get(&action);
-            let not_before = failures.map_or(now, |failures| backoff.next_attempt(failures).max(now));
+            let retry = failures.map(|failures| backoff.next_attempt(failures));
+            let last =
+                progress.memos.switched_on.get(&host.id).filter(|_| action == Action::PowerOn(host.id));
+            let again = last.map(|last| energy::next_switch_on(&host.power, *last));
+            let not_before = [retry, again].into_iter().flatten().fold(now, Timestamp::max);
             steps.push(Step { action, lease: None, not_before });
         }
         drop(progress);

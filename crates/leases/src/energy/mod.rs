@@ -28,7 +28,7 @@ pub use self::consumption::Metered;
 pub use self::figures::{BUSY_WATTS, Draw, Figures, IDLE_WATTS, NEVER, OFF_WATTS, SAVING, may_be_off};
 pub use self::plan::{EnergyPlan, Ground, Need, PoolPlan, Rest, Switch, plan};
 pub use self::pool_report::{PoolReport, Sleep};
-pub use self::power::{Alarm, Settled, Slept, settle, step};
+pub use self::power::{Alarm, Settled, Slept, next_switch_on, settle, step};
 pub use self::record::{Power, PowerState};
 pub use self::report::report;
 pub use self::staging::readiness;

@@ -14,6 +14,9 @@ use crate::window::later;
 const BOOTS: usize = 5;
 /// Longer boots aren't recorded: they include a repair of the host.
 const LONGEST_BOOT: SignedDuration = SignedDuration::from_hours(1);
+/// Bounds of the pause before a host that doesn't come up is switched on again.
+const SHORTEST_SWITCH_PAUSE: SignedDuration = SignedDuration::from_secs(30);
+const LONGEST_SWITCH_PAUSE: SignedDuration = SignedDuration::from_mins(5);
 /// Period over which switching off is counted.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
@@ -181,6 +184,18 @@ fn in_use(seen: &ObservedHost) -> bool {
     !seen.guests.is_empty() || !seen.slots.is_empty()
 }
 
+/// Earliest time to switch a host on again that was switched on without an error at `last` but doesn't come up. The
+/// pause is the time since the first attempt, but at least 30 seconds and at most 5 minutes. `last` if the host isn't
+/// being switched on.
+pub fn next_switch_on(power: &Power, last: Timestamp) -> Timestamp {
+    match power.state {
+        PowerState::Booting { since, .. } | PowerState::Failed { since } => {
+            later(last, last.duration_since(since).clamp(SHORTEST_SWITCH_PAUSE, LONGEST_SWITCH_PAUSE))
+        }
+        _ => last,
+    }
+}
+
 /// Next action to bring the machine to its recorded power state. A host is switched off only once it is
 /// fenced and not in use.
 pub fn step(host: HostId, power: &Power, seen: Option<&ObservedHost>) -> Option<Action> {
@@ -190,8 +205,13 @@ pub fn step(host: HostId, power: &Power, seen: Option<&ObservedHost>) -> Option<
             Place::Fenced { .. } if !in_use(seen) => Some(Action::PowerOff(host)),
             _ => None,
         },
-        (PowerState::Booting { .. } | PowerState::Failed { .. }, Some(seen)) => {
+        (PowerState::Booting { .. }, Some(seen)) => {
             (seen.powered == Powered::Off).then_some(Action::PowerOn(host))
+        }
+        // If checks fail, it is unknown whether the host has power.
+        (PowerState::Failed { .. }, Some(seen)) => {
+            let is_off = seen.powered == Powered::Off || seen.health == Health::Unknown;
+            is_off.then_some(Action::PowerOn(host))
         }
         _ => None,
     }

@@ -252,6 +252,24 @@ fn a_host_is_fenced_before_it_is_switched_off_and_stays_on_if_a_guest_was_faster
     assert_eq!(late.alarm, Some(Alarm::ShutdownFailed));
 }
 
+#[test]
+fn energy_g_a_host_that_does_not_come_up_is_switched_on_again_after_growing_pauses() {
+    let host = HostId(1);
+    let booting = Power { state: off(0), ..Power::default() }.switched_on(at(10));
+    let pauses = [(10, 30), (11, 60), (13, 180), (60, 300)];
+    for (last, seconds) in pauses {
+        let next = next_switch_on(&booting, at(last));
+        assert_eq!(next.duration_since(at(last)).as_secs(), seconds, "{last}");
+    }
+    assert_eq!(next_switch_on(&Power::default(), at(10)), at(10));
+    let failed = Power { state: PowerState::Failed { since: at(10) }, ..Power::default() };
+    let unknown = ObservedHost { health: Health::Unknown, ..ObservedHost::free() };
+    assert_eq!(step(host, &failed, Some(&unknown)), Some(Action::PowerOn(host)), "its checks fail");
+    assert_eq!(step(host, &booting, Some(&unknown)), None, "it boots");
+    let on = ObservedHost { health: Health::Failed, ..ObservedHost::free() };
+    assert_eq!(step(host, &failed, Some(&on)), None, "it has power");
+}
+
 fn fenced_again(dark: &ObservedHost) -> ObservedHost {
     ObservedHost { powered: Powered::On, health: Health::Up, ..dark.clone() }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Memos {
     pub hunts_not_replanned: Option<Pause>,
     /// Pause until booting hosts and hosts that shut down are observed again.
     pub power_watched: Option<Pause>,
+    /// Last time that each host was switched on without an error, while it isn't on.
+    pub switched_on: BTreeMap<HostId, Timestamp>,
     /// Last decision on which hosts to switch.
     pub power_planned: Option<Planned>,
     /// Pause until leases are repacked onto hosts with lower power draw again, and the last lease that was

@@ -166,6 +166,9 @@ impl Execution<'_> {
                     Ok(()) => state.history.succeeded(claim.action, now),
                     Err(message) => state.history.failed(claim.action, now, message.as_str()),
                 }
+                if let (Action::PowerOn(host), Ok(())) = (claim.action, result) {
+                    progress.memos.switched_on.insert(host, now);
+                }
                 progress.in_flight.remove(&claim.action);
             }
             // More results might have been appended in the meantime.
