@@ -201,8 +201,8 @@ async fn get(client: Client, url: String, most_bytes: usize) -> Result<Vec<u8>, 
 fn refused(error: &rustls::Error) -> String {
     let text = format!("the server's certificate is refused: {error}");
     if ["UnsupportedCertVersion", "CaUsedAsEndEntity"].iter().any(|what| text.contains(what)) {
-        text + "; one that Ganeti made for itself names no host and cannot be verified: give RAPI one that an \
-                authority has signed"
+        text + "; certificates that Ganeti generated contain no host name and cannot be verified: configure \
+                RAPI with a certificate from a CA"
     } else {
         text
     }

@@ -1,8 +1,8 @@
 //! A cursor over JSON text.
 //!
-//! Messages of large clusters have tens of megabytes, most of them irrelevant, and an administrator waits
-//! while they are read. A general-purpose reader takes longer to skip such a message than the whole run may
-//! take. This cursor skips strings eight bytes at a time and returns slices of the text.
+//! Messages of large clusters have tens of megabytes, mostly irrelevant, and an administrator waits for the answer. A
+//! general-purpose parser alone would take longer than the complete run should. This cursor skips strings eight bytes at
+//! a time and returns slices of the text.
 
 use std::borrow::Cow;
 

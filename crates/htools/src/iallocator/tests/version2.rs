@@ -102,7 +102,7 @@ fn groups_may_be_given() {
     let message = read_ok(&text);
     assert_eq!(message.dialect, Dialect::Version2);
     assert_eq!((message.data.groups[0].uuid.as_str(), message.data.groups[0].policy.vcpu_ratio), ("u", -1.0));
-    // The same for other requests.
+    // Allocations have the same form.
     let text = example(ALLOCATE).replacen(r#"{"cluster_tags":[],"#, groups, 1);
     let message = read_ok(&text);
     assert_eq!((message.dialect, message.data.groups[0].uuid.as_str()), (Dialect::Version2, "u"));
