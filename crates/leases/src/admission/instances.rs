@@ -1,5 +1,6 @@
 //! Hosts for instances that are started through the service (CLS-08).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
@@ -140,17 +141,23 @@ impl Admission<'_> {
         let choices = choices(within, hints, observed, on)?;
         let choices = match within {
             Within::Gap(..) => {
-                eligible.retain(|(host, _)| choices.iter().any(|on| on.contains(&host.id)));
+                let allowed: BTreeSet<HostId> = choices.iter().flatten().copied().collect();
+                eligible.retain(|(host, _)| allowed.contains(&host.id));
                 eligible = self.longest_gaps(eligible, size);
                 vec![eligible.iter().map(|(host, _)| host.id).collect()]
             }
             Within::Reservation(..) => without_backfill_first(choices, observed),
             Within::FreePool(_) => choices,
         };
-        let host = |host: &Host| pool.map_or_else(|| host.clone(), |pool| pool.overcommitted(host));
-        let hosts: Vec<(Host, &Resources)> = eligible.iter().map(|(own, used)| (host(own), used)).collect();
+        let hosts: Vec<(Cow<'_, Host>, &Resources)> = eligible
+            .iter()
+            .map(|(host, used)| {
+                let host: &Host = host;
+                (pool.map_or(Cow::Borrowed(host), |pool| Cow::Owned(pool.overcommitted(host))), used)
+            })
+            .collect();
         let place = |on: &Vec<HostId>| {
-            let mut cluster = RoomCluster::new(hosts.iter().map(|(host, used)| (host, *used)))?;
+            let mut cluster = RoomCluster::new(hosts.iter().map(|(host, used)| (&**host, *used)))?;
             cluster.place(&size.resources(), 1, on)
         };
         choices.iter().find_map(place).ok_or(NoHost::NoRoom { size, considered })
