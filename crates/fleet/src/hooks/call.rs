@@ -217,8 +217,8 @@ impl Subject {
             lease_name: Some(facts.name.clone()),
             project: self.project.or_else(|| Some(facts.project.0.clone())),
             user: self.user.or_else(|| Some(facts.user.0.clone())),
-            start: Some(facts.window.start()),
-            end: Some(facts.window.end()),
+            start: Some(in_seconds(facts.window.start())),
+            end: Some(in_seconds(facts.window.end())),
             properties: terms.and(facts.properties.clone()),
             resource_type: terms.map(ReservationTerms::resource_type),
             amount: terms.map(ReservationTerms::number),
@@ -234,7 +234,8 @@ impl Subject {
         }
     }
 
-    /// Environment variables with the most important fields.
+    /// Environment variables with the most important fields. They are all set, so that scripts can run with
+    /// `set -u`; those of missing fields and of long texts are empty.
     fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         // A variable ends at a NUL byte, and the kernel starts no program with one in a variable.
@@ -273,8 +274,13 @@ impl Subject {
             ("ALLOT_FENCE", number(self.fence)),
         ];
         let short = |value: &String| value.len() <= LONGEST_VARIABLE;
-        variables.into_iter().filter_map(move |(name, value)| Some((name, value.filter(short)?)))
+        variables.into_iter().map(move |(name, value)| (name, value.filter(short).unwrap_or_default()))
     }
+}
+
+/// The instant without fractions of a second, as programs expect dates.
+fn in_seconds(instant: Timestamp) -> Timestamp {
+    Timestamp::from_second(instant.as_second()).unwrap_or(instant)
 }
 
 impl Hooks {
