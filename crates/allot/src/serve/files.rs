@@ -120,6 +120,15 @@ pub(super) fn warn_of_modes(configuration: &Configuration, values: &Values) {
     }
 }
 
+/// The file of hooks, if there is one.
+pub(super) fn of_hooks(configuration: &Configuration) -> Option<&Path> {
+    match &configuration.fleet {
+        FleetChoice::Hooks(path) => Some(path.as_ref()),
+        FleetChoice::OpenStack => configuration.openstack.power_file.as_deref(),
+        FleetChoice::Simulated => None,
+    }
+}
+
 /// Files with secrets that other users can read or change, with their modes.
 fn open_secrets(configuration: &Configuration, values: &Values) -> Vec<(PathBuf, u32)> {
     let auth = configuration.auth.iter().filter_map(|choice| match choice {

@@ -107,8 +107,9 @@ fn serve(values: Values, settings: reload::Settings) -> Result<(), ServeError> {
         prepare_machine();
         files::warn_of_modes(configuration, &values);
         files::warn_of_exposure(configuration);
+        let start = reload::Start::new(values, configuration);
         let assembly = Assembly::new(configuration, Arc::new(SystemClock)).await?;
-        let reloads = reload::by_signal(hangups, assembly.app().clone(), Arc::new(values), settings);
+        let reloads = reload::by_signal(hangups, assembly.app().clone(), Arc::new(start), settings);
         let reloads = tokio::spawn(reloads);
         let stop = stop_by_signal()?;
         assembly.announce();

@@ -1,29 +1,53 @@
 //! SIGHUP: reads the files of users, tokens and rules, and the certificates, again.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use server::App;
 use tokio::signal::unix::Signal;
 
-use super::files::warn_of_modes;
+use super::files::{of_hooks, warn_of_modes};
 use crate::config::{Configuration, Values};
 
 /// Reads the settings again, from the same sources as at the start.
 pub(crate) type Settings = Arc<dyn Fn() -> Values + Send + Sync>;
 
+/// What the service was started with.
+#[derive(Debug)]
+pub(crate) struct Start {
+    values: Values,
+    /// The file of hooks and its text, which is read only once.
+    hooks: Option<(PathBuf, Vec<u8>)>,
+}
+
+impl Start {
+    pub(crate) fn new(values: Values, configuration: &Configuration) -> Self {
+        let hooks = of_hooks(configuration);
+        let hooks = hooks.and_then(|path| Some((path.to_owned(), std::fs::read(path).ok()?)));
+        Self { values, hooks }
+    }
+
+    /// The file of hooks, if it has changed since.
+    fn changed_hooks(&self) -> Option<&Path> {
+        let (path, text) = self.hooks.as_ref()?;
+        let changed = std::fs::read(path).is_ok_and(|now| now != *text);
+        changed.then_some(path)
+    }
+}
+
 /// Reloads on each signal. A failure never ends the process.
-pub(crate) async fn by_signal(mut signal: Signal, app: App, started_with: Arc<Values>, settings: Settings) {
+pub(crate) async fn by_signal(mut signal: Signal, app: App, start: Arc<Start>, settings: Settings) {
     while signal.recv().await.is_some() {
-        let (app, started_with, settings) = (app.clone(), Arc::clone(&started_with), Arc::clone(&settings));
+        let (app, start, settings) = (app.clone(), Arc::clone(&start), Arc::clone(&settings));
         // Reading files can be slow.
-        let reloaded = tokio::task::spawn_blocking(move || reload(&app, &started_with, &settings));
+        let reloaded = tokio::task::spawn_blocking(move || reload(&app, &start, &settings));
         if let Err(error) = reloaded.await {
             tracing::error!(%error, "reload failed");
         }
     }
 }
 
-fn reload(app: &App, started_with: &Values, settings: &Settings) {
+fn reload(app: &App, start: &Start, settings: &Settings) {
     // Checks first that the service could start with these settings. If not, nothing is reloaded.
     let values = settings();
     if let Err(error) = Configuration::of(&values) {
@@ -49,12 +73,15 @@ fn reload(app: &App, started_with: &Values, settings: &Settings) {
             return;
         }
     }
-    let changed = started_with.changed(&values);
+    let changed = start.values.changed(&values);
     if !changed.is_empty() {
         tracing::warn!(settings = changed.join(", "), "settings need a restart");
     }
+    if let Some(path) = start.changed_hooks() {
+        tracing::warn!(path = %path.display(), "hooks need a restart");
+    }
     // The service still uses the files that were named at its start.
-    if let Ok(configuration) = Configuration::of(started_with) {
-        warn_of_modes(&configuration, started_with);
+    if let Ok(configuration) = Configuration::of(&start.values) {
+        warn_of_modes(&configuration, &start.values);
     }
 }

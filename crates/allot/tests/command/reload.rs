@@ -166,3 +166,25 @@ fn settings_that_need_a_restart_and_secrets_that_others_read_are_named() {
     assert!(said["error"].as_str().expect("a reason").contains("line 2"), "{said}");
     assert_eq!(service.status("first"), 200);
 }
+
+#[test]
+fn a_changed_file_of_hooks_needs_a_restart() {
+    let rack = fresh("rack");
+    fs::create_dir(&rack).expect("a directory");
+    let hooks = |limit: u32| {
+        let state = rack.join("state.json");
+        format!(
+            "state_file = {state:?}\nhosts = []\n[hooks.on_hold]\nexec = [\"true\"]\ntime_limit_seconds = {limit}\n"
+        )
+    };
+    let path = rack.join("hooks.toml");
+    write(&path, &hooks(10));
+    let mut service = Logged::start(&["--fleet", &format!("hooks:{}", path.display())]);
+    service.hang_up();
+    service.until("access reloaded");
+    write(&path, &hooks(20));
+    service.hang_up();
+    assert_eq!(service.until("hooks need a restart")["path"].as_str(), path.to_str());
+    let text = service.text();
+    assert_eq!(text.matches("hooks need a restart").count(), 1, "{text}");
+}
