@@ -10,7 +10,7 @@ use leases::lease::{Allocation, EndAction};
 use leases::text::Quoted;
 use store::{Commit, FreePoolRecord, HostRecord, Version, Write};
 
-use crate::hosts::{check_keys, relied_on};
+use crate::hosts::{check_capabilities, relied_on};
 use crate::service::Service;
 use crate::state::State;
 use crate::transact::Transaction;
@@ -57,7 +57,7 @@ impl<'a> FreePools<'a> {
         new: NewFreePool,
     ) -> Result<Arc<FreePoolRecord>, ServiceError> {
         let NewFreePool { name, extra_specs, end_action } = new;
-        check_keys(extra_specs.keys())?;
+        check_capabilities(extra_specs.iter().map(|(key, value)| (key, Some(value))))?;
         let id = FreePoolId(self.service.parts.ids.uuid());
         let create = |state: &State, now| {
             check_name(state, &name, id)?;
@@ -76,7 +76,7 @@ impl<'a> FreePools<'a> {
         change: FreePoolChange,
     ) -> Result<Arc<FreePoolRecord>, ServiceError> {
         if let Some(specs) = &change.extra_specs {
-            check_keys(specs.keys())?;
+            check_capabilities(specs.iter().map(|(key, value)| (key, Some(value))))?;
         }
         let update = |state: &State, now| {
             let before = known(state, id)?;

@@ -72,7 +72,7 @@ impl<'a> Hosts<'a> {
         capabilities: Vec<(String, String)>,
         pool: FreePoolId,
     ) -> Result<Arc<HostRecord>, ServiceError> {
-        check_keys(capabilities.iter().map(|(key, _)| key))?;
+        check_capabilities(capabilities.iter().map(|(key, value)| (key, Some(value))))?;
         let known = || self.service.state().free_pools.contains_key(&pool);
         let unknown = || ServiceError::NotFound(NotFound::FreePool(pool.to_string()));
         if !known() {
@@ -173,7 +173,7 @@ impl<'a> Hosts<'a> {
         if capabilities.is_empty() && reservable.is_none() {
             return Err(ServiceError::Invalid("No data to update".to_owned()));
         }
-        check_keys(capabilities.iter().map(|(key, _)| key))?;
+        check_capabilities(capabilities.iter().map(|(key, value)| (key, value.as_ref())))?;
         let update = |state: &State, now| {
             let before = state.hosts.get(&id).cloned().ok_or(ServiceError::NotFound(NotFound::Host(id)))?;
             let mut after = HostRecord::clone(&before);
@@ -432,10 +432,19 @@ pub(crate) fn refresh(host: &mut Host, machine: &Machine) {
     host.health = machine.health;
 }
 
-pub(crate) fn check_keys<'a>(keys: impl Iterator<Item = &'a String>) -> Result<(), ServiceError> {
-    for key in keys {
+/// Checks names and values. A capability without a value is removed.
+pub(crate) fn check_capabilities<'a>(
+    capabilities: impl Iterator<Item = (&'a String, Option<&'a String>)>,
+) -> Result<(), ServiceError> {
+    for (key, value) in capabilities {
         if key.chars().count() > LONGEST_KEY {
             return Err(ServiceError::Invalid("Extra capability key too long".to_owned()));
+        }
+        if let Some(value) = value.filter(|_| key == SAVING)
+            && !["", NEVER].contains(&value.trim())
+        {
+            let text = format!("{SAVING}: {} is not valid; the only value is {NEVER}", Quoted(value));
+            return Err(ServiceError::Invalid(text));
         }
     }
     Ok(())

@@ -36,6 +36,11 @@ async fn a_host_that_cannot_be_is_refused_in_blazars_words() {
         (json!({"name": "x"}), 404, "Host 'x' not found!"),
         (json!({"name": "r1-h02", "a".repeat(65): "x"}), 400, "Extra capability key too long"),
         (
+            json!({"name": "r1-h02", "power_saving": "nevr"}),
+            400,
+            "power_saving: nevr is not valid; the only value is never",
+        ),
+        (
             json!({"name": "r1-h02", "vcpus": "9"}),
             400,
             "Invalid extra capability vcpus: hosts have a field of that name",
