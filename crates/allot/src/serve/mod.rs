@@ -33,10 +33,9 @@ pub(crate) use fleet::{Machines, cloud, state_file_beside};
 pub(crate) use log::{finish_with, start as start_log};
 
 pub(crate) fn command() -> Command {
-    let command = Command::new("serve").about("Run the leasing service").after_help(
-        "docs/reference/configuration.md lists all settings; docs/how-to/run-the-service.md has the first \
-             steps.",
-    );
+    let command = Command::new("serve")
+        .about("Run the leasing service")
+        .after_help("docs/how-to/run-the-service.md has the first steps.");
     let check = Arg::new("check").long("check").action(ArgAction::SetTrue);
     let check = check.help(
         "Report all mistakes and warnings of the configuration and exit, with status 1 if there is a mistake",
