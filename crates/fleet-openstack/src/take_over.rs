@@ -396,7 +396,10 @@ mod tests {
         assert!(said.contains("is not of project p"), "{said}");
         let new = ReservationId(0xb3).to_string();
         let said = differs(&|all| all.push(aggregate(9, &new, None, &[], Some("q"))));
-        assert!(said.contains(&format!("aggregate {new} is of a reservation that is not among")), "{said}");
+        assert!(
+            said.contains(&format!("aggregate {new} belongs to a reservation that was not read")),
+            "{said}"
+        );
         // An aggregate with such a name but without Blazar's keys isn't Blazar's.
         assert_eq!(differs(&|all| all.push(aggregate(9, &new, None, &[], None))), "");
     }
