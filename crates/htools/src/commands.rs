@@ -1,7 +1,5 @@
 //! Commands that carry out moves, printed for people or written as a shell script (HT-hbal, HT-hsqueeze).
 
-use std::borrow::Cow;
-
 use cluster::{Cluster, InstanceStatus, Move};
 use placement::balance::Step;
 
@@ -118,24 +116,14 @@ pub fn possible_commands(cluster: &Cluster, step: &Step, names: InstanceNames) -
     commands
 }
 
-/// A name as one word of a shell. Ganeti's own names stay as they are, but a source can have any.
-pub(crate) fn shell_word(name: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_.:@%+=,/".contains(c);
-    if !name.is_empty() && name.chars().all(is_plain) {
-        Cow::Borrowed(name)
-    } else {
-        Cow::Owned(format!("'{}'", name.replace('\'', r"'\''")))
-    }
-}
-
 /// Commands of one move, without `gnt-instance`.
 pub fn commands(cluster: &Cluster, step: &Step, names: InstanceNames) -> Vec<String> {
     let instance = cluster.instance(step.instance);
-    let name = shell_word(match names {
+    let name = match names {
         InstanceNames::Short => cluster.alias(&instance.name),
         InstanceNames::Full => &instance.name,
-    });
-    let node = |index| shell_word(cluster.alias(&cluster.node(index).name));
+    };
+    let node = |index| cluster.alias(&cluster.node(index).name);
     let verb = if instance.status.running() { "migrate" } else { "failover" };
     let over = || format!("{verb} -f {name}");
     let replace = |t| format!("replace-disks -n {} {name}", node(t));
@@ -146,26 +134,5 @@ pub fn commands(cluster: &Cluster, step: &Step, names: InstanceNames) -> Vec<Str
         Move::ReplaceAndFailover(t) => vec![replace(t), over()],
         Move::ReplacePrimary(t) => vec![over(), replace(t), over()],
         Move::FailoverAndReplace(t) => vec![over(), replace(t)],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_single_words_of_a_shell() {
-        for plain in ["web", "db-1.example.org", "ü_2"] {
-            assert_eq!(shell_word(plain), plain);
-        }
-        for (name, word) in [
-            ("", "''"),
-            ("a b", "'a b'"),
-            ("x; reboot", "'x; reboot'"),
-            ("$(id)`id`", "'$(id)`id`'"),
-            ("it's\n*", "'it'\\''s\n*'"),
-        ] {
-            assert_eq!(shell_word(name), word);
-        }
     }
 }

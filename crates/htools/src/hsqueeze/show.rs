@@ -59,6 +59,6 @@ fn power(cluster: &Cluster, plan: &Plan, state: &str) -> Vec<String> {
 }
 
 fn on_nodes(cluster: &Cluster, plan: &Plan, command: impl Fn(&str) -> String) -> Vec<String> {
-    let name = |n: &NodeIdx| commands::shell_word(cluster.alias(&cluster.node(*n).name));
-    plan.nodes.iter().map(|n| format!("  gnt-node {}", command(&name(n)))).collect()
+    let name = |n: &NodeIdx| cluster.alias(&cluster.node(*n).name);
+    plan.nodes.iter().map(|n| format!("  gnt-node {}", command(name(n)))).collect()
 }
