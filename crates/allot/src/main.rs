@@ -110,7 +110,7 @@ fn run(command: &str, arguments: &[String], io: &mut Io<'_>) -> Result<u8, clap:
         name if manual::NAMES.contains(&name) => manual::run(arguments, help::tree, io),
         name if client::NAMES.contains(&name) => client::run(arguments, io),
         // `allot --user ann whoami`
-        option if client::is_option(option) => client::run(arguments, io),
+        option if option.starts_with('-') && client::is_option(option) => client::run(arguments, io),
         name if questions::NAMES.contains(&name) => questions::run(arguments, io),
         _ if Program::from_name(command).is_some() => Ok(by_name(command, &arguments[1..], io)),
         _ => {
