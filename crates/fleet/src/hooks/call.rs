@@ -234,8 +234,8 @@ impl Subject {
         }
     }
 
-    /// Environment variables with the most important fields. They are all set, so that scripts can run with
-    /// `set -u`; those of missing fields and of long texts are empty.
+    /// Environment variables with the most important fields. All are set, for scripts with `set -u`. Variables
+    /// of missing fields and long texts are empty.
     fn variables(&self) -> impl Iterator<Item = (&'static str, String)> {
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         // A variable ends at a NUL byte, and the kernel starts no program with one in a variable.
